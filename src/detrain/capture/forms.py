@@ -1,0 +1,154 @@
+"""Which form an object has. What no form claims is refused: unknown state is never skipped."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import io
+import logging
+import threading
+import types
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from detrain.capture import values
+from detrain.capture.containers import (
+    DequeForm,
+    DictForm,
+    FrozenSetForm,
+    ListForm,
+    SetForm,
+    TupleForm,
+)
+from detrain.capture.form import Form, type_name
+from detrain.capture.hidden import hidden_base
+from detrain.capture.objects import (
+    NAMED,
+    ArrayForm,
+    EnumForm,
+    GeneratorForm,
+    MethodForm,
+    NamedForm,
+    ObjectForm,
+    PartialForm,
+    StandingForm,
+    StateDictForm,
+    ValueForm,
+)
+from detrain.errors import UncapturableState
+
+if TYPE_CHECKING:
+    from detrain.frameworks.base import Framework
+
+__all__ = ["FORMS", "form_of"]
+
+FORMS: dict[str, Form] = {
+    form.name: form
+    for form in (
+        ArrayForm(),
+        DequeForm(),
+        DictForm(),
+        EnumForm(),
+        FrozenSetForm(),
+        GeneratorForm(),
+        ListForm(),
+        MethodForm(),
+        NamedForm(),
+        ObjectForm(),
+        PartialForm(),
+        SetForm(),
+        StandingForm(),
+        StateDictForm(),
+        TupleForm(),
+        ValueForm(),
+    )
+}
+"""By the name that a node carries."""
+
+_BY_TYPE: dict[type, Form] = {
+    list: FORMS["list"],
+    dict: FORMS["dict"],
+    tuple: FORMS["tuple"],
+    set: FORMS["set"],
+    frozenset: FORMS["frozenset"],
+    types.FunctionType: FORMS["named"],
+    types.BuiltinFunctionType: FORMS["named"],
+    types.MethodType: FORMS["method"],
+}
+
+_BY_CLASS: tuple[tuple[Any, Form], ...] = (
+    (enum.Enum, FORMS["enum"]),
+    (NAMED, FORMS["named"]),
+    (functools.partial, FORMS["partial"]),
+    (list, FORMS["list"]),
+    (dict, FORMS["dict"]),
+    (tuple, FORMS["tuple"]),
+    (deque, FORMS["deque"]),
+    (frozenset, FORMS["frozenset"]),
+    (set, FORMS["set"]),
+)
+
+_STANDING: tuple[type, ...] = (
+    types.ModuleType,
+    weakref.ref,
+    logging.Logger,
+    logging.Handler,
+    io.IOBase,
+    type(threading.Lock()),
+    type(threading.RLock()),
+    threading.local,
+)
+
+_REFUSED: tuple[tuple[tuple[type, ...], str, str], ...] = (
+    (
+        (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType),
+        "the position of running code can't be saved",
+        "Loop over it with run.loop, or keep a position and make it anew",
+    ),
+    (
+        (threading.Thread,),
+        "what a thread is doing can't be saved",
+        "Keep it out of the state that is given to run.loop",
+    ),
+)
+
+
+def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
+    """The form of an object; `UncapturableState` if it has none."""
+    kind = type(obj)
+    known = _BY_TYPE.get(kind)
+    if known is not None:
+        return known
+    if values.encode(obj) is not None:
+        return FORMS["value"]
+    for framework in frameworks:
+        if framework.encode_value(obj) is not None:
+            return FORMS["value"]
+        if framework.generator_state(obj) is not None:
+            return FORMS["generator"]
+        try:
+            if framework.view(obj) is not None:
+                return FORMS["array"]
+        except ValueError as error:
+            action = "Detach or convert it, or keep it out of the state given to run.loop"
+            raise UncapturableState(path, type_name(kind), str(error), action) from None
+    for cls, form in _BY_CLASS:
+        if isinstance(obj, cls):
+            return form
+    if isinstance(obj, _STANDING):
+        return FORMS["standing"]
+    for classes, reason, action in _REFUSED:
+        if isinstance(obj, classes):
+            raise UncapturableState(path, type_name(kind), reason, action)
+    hidden = hidden_base(kind)
+    if hidden is None:
+        return FORMS["object"]
+    if hasattr(obj, "state_dict") and hasattr(obj, "load_state_dict"):
+        return FORMS["state_dict"]
+    raise UncapturableState(
+        path,
+        type_name(kind),
+        f"{type_name(hidden)} keeps state that its fields don't show",
+        "Give it state_dict() and load_state_dict(), or keep it out of the state given to run.loop",
+    )

@@ -1,0 +1,351 @@
+"""The forms of everything that is not a container: values, code, arrays, generators, objects."""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import TYPE_CHECKING, Any
+
+from detrain.capture import values
+from detrain.capture.form import (
+    Form,
+    Pairs,
+    field_pairs,
+    fields_of,
+    identical,
+    resolve,
+    resolve_type,
+    set_fields,
+    type_name,
+)
+from detrain.errors import ResumeMismatch
+from detrain.frameworks import find
+from detrain.state import Node
+
+if TYPE_CHECKING:
+    import enum
+
+    from detrain.capture.restore import Restore
+    from detrain.capture.walk import Walk
+
+__all__ = [
+    "NAMED",
+    "ArrayForm",
+    "EnumForm",
+    "GeneratorForm",
+    "MethodForm",
+    "NamedForm",
+    "ObjectForm",
+    "PartialForm",
+    "StandingForm",
+    "StateDictForm",
+    "ValueForm",
+]
+
+NAMED = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    property,
+    classmethod,
+    staticmethod,
+)
+"""What is part of the program's text."""
+
+
+class ValueForm(Form):
+    """Immutable values that are fully given by a text: paths, dates, dtypes, devices."""
+
+    name = "value"
+    mutable = False
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        text = values.encode(obj)
+        if text is not None:
+            return Node("value", type_name(type(obj)), text=text)
+        for framework in walk.frameworks:
+            text = framework.encode_value(obj)
+            if text is not None:
+                owner = ("s", framework.name)
+                return Node("value", type_name(type(obj)), (owner,), text=text)
+        raise AssertionError(f"{path} was taken for a value")
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        return ()
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        if node.items:
+            owner = str(restore.get(node.items[0]))
+            return restore.framework(owner, path).decode_value(node.type, node.text)
+        return values.decode(node.type, node.text)
+
+    def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
+        return bool(self.make(node, restore, path) == live)
+
+
+class EnumForm(Form):
+    """Members of enumerations."""
+
+    name = "enum"
+    mutable = False
+
+    def describe(self, obj: enum.Enum, path: str, walk: Walk) -> Node:
+        return Node("enum", type_name(type(obj)), text=obj.name)
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        return ()
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        return getattr(resolve_type(node, path), node.text)
+
+    def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
+        return bool(live.name == node.text)
+
+
+class NamedForm(Form):
+    """Functions, classes and the like: the program's own text, found again by name.
+
+    What a function of the program closes over is state, and is walked.
+    """
+
+    name = "named"
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        return Node("named", _name_of(obj), fields=walk.fields(_closure(obj).items(), path))
+
+    def matches(self, node: Node, live: Any) -> bool:
+        return isinstance(live, NAMED) and _name_of(live) == node.type
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        cells = _closure(live)
+        return [(ref, cells[name]) for name, ref in node.fields if name in cells]
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        return resolve(node.type, path)
+
+    def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
+        cells = (
+            dict(zip(live.__code__.co_freevars, live.__closure__, strict=True))
+            if node.fields
+            else {}
+        )
+        for name, ref in node.fields:
+            if name in cells:
+                cells[name].cell_contents = restore.get(ref)
+
+
+class MethodForm(Form):
+    """Methods bound to an object."""
+
+    name = "method"
+    mutable = False
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        items = (
+            walk.ref(obj.__self__, f"{path}.__self__"),
+            walk.ref(obj.__func__, f"{path}.__func__"),
+        )
+        return Node("method", type_name(type(obj)), items)
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        return zip(node.items, (live.__self__, live.__func__), strict=True)
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        owner, function = (restore.get(ref) for ref in node.items)
+        return types.MethodType(function, owner)
+
+    def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
+        return identical((live.__self__, live.__func__), map(restore.get, node.items))
+
+
+class PartialForm(Form):
+    """`functools.partial` objects."""
+
+    name = "partial"
+    mutable = False
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        return Node(
+            "partial", type_name(type(obj)), walk.refs((obj.func, obj.args, obj.keywords), path)
+        )
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        return zip(node.items, (live.func, live.args, live.keywords), strict=True)
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        function, args, keywords = (restore.get(ref) for ref in node.items)
+        restore.complete(node.items[2])
+        return functools.partial(function, *args, **keywords)
+
+    def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
+        parts = (live.func, live.args, live.keywords)
+        return identical(parts, map(restore.get, node.items))
+
+
+class ArrayForm(Form):
+    """Arrays of all frameworks: the leaves."""
+
+    name = "array"
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        for framework in walk.frameworks:
+            view = framework.view(obj)
+            if view is not None:
+                facts = walk.array(obj, framework, view, path)
+                fields = walk.fields(view.fields.items(), path)
+                return Node("array", type_name(type(obj)), fields=fields, array=facts)
+        raise AssertionError(f"{path} was taken for an array")
+
+    def matches(self, node: Node, live: Any) -> bool:
+        if not super().matches(node, live) or node.array is None:
+            return False
+        view = find.by_name(node.array.framework).view(live)
+        return view is not None and (view.dtype, view.device) == (
+            node.array.dtype,
+            node.array.device,
+        )
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        assert node.array is not None
+        view = find.by_name(node.array.framework).view(live)
+        fields = {} if view is None else view.fields
+        return [(ref, fields[name]) for name, ref in node.fields if name in fields]
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        assert node.array is not None
+        framework = restore.framework(node.array.framework, path)
+        shared = restore.sharing(node.array.storage)
+        return framework.create(
+            resolve_type(node, path), node.array, restore.data(node.array), shared
+        )
+
+    def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
+        assert node.array is not None
+        framework = restore.framework(node.array.framework, path)
+        framework.fill(live, node.array, restore.data(node.array))
+        for name, ref in node.fields:
+            framework.set_field(live, name, restore.get(ref))
+
+
+class GeneratorForm(Form):
+    """Objects that random numbers are drawn from."""
+
+    name = "generator"
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        for framework in walk.frameworks:
+            state = framework.generator_state(obj)
+            if state is not None:
+                items = (walk.ref(state, f"{path}.state"),)
+                return Node("generator", type_name(type(obj)), items, text=framework.name)
+        raise AssertionError(f"{path} was taken for a generator")
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        return ()
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        return restore.framework(node.text, path).new_generator(resolve_type(node, path))
+
+    def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
+        state = restore.get(node.items[0])
+        restore.complete(node.items[0])
+        restore.framework(node.text, path).set_generator_state(live, state)
+
+
+class ObjectForm(Form):
+    """Everything whose state is its fields: modules, optimizers, schedulers, users' classes."""
+
+    name = "object"
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        return Node("object", type_name(type(obj)), fields=walk.fields(fields_of(obj), path))
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        return field_pairs(node, live)
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        kind = resolve_type(node, path)
+        return object.__new__(kind)
+
+    def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
+        set_fields(node, live, restore)
+
+
+class StateDictForm(Form):
+    """Objects that keep state where fields don't show it, and give it out as a `state_dict`."""
+
+    name = "state_dict"
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        items = (walk.ref(obj.state_dict(), f"{path}.state_dict()"),)
+        return Node("state_dict", type_name(type(obj)), items)
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        return ()
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        raise ResumeMismatch(
+            path,
+            f"an object of class {node.type} built by the program",
+            "none",
+            "Build it before the loop that it is declared to",
+        )
+
+    def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
+        state = restore.get(node.items[0])
+        restore.complete(node.items[0])
+        live.load_state_dict(state)
+
+
+class StandingForm(Form):
+    """Parts of the process, not of its state: modules, locks, weak references, loggers.
+
+    They stay as the program rebuilt them.
+    """
+
+    name = "standing"
+    mutable = False
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        return Node("standing", type_name(type(obj)))
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        return ()
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        raise ResumeMismatch(
+            path,
+            f"a {node.type} set up by the program",
+            "none",
+            "Set it up before the loop, so that it exists when the run is resumed",
+        )
+
+    def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
+        return True
+
+
+def _name_of(obj: Any) -> str:
+    if isinstance(obj, property | classmethod | staticmethod):
+        obj = getattr(obj, "fget", None) or getattr(obj, "__func__", obj)
+    owner = getattr(obj, "__objclass__", None)
+    module = getattr(obj, "__module__", None) or getattr(owner, "__module__", "builtins")
+    return f"{module}:{getattr(obj, '__qualname__', type(obj).__qualname__)}"
+
+
+def _closure(obj: Any) -> dict[str, Any]:
+    """What a function closes over; cells that are still empty are left out."""
+    if not isinstance(obj, types.FunctionType) or not obj.__closure__:
+        return {}
+    found = {}
+    for name, cell in zip(obj.__code__.co_freevars, obj.__closure__, strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return found

@@ -1,0 +1,187 @@
+"""Restore: make a rebuilt program's objects what a tree says they were, in place.
+
+Two phases. *Match*: go down the tree and the live objects together, breadth first, and note which
+live object stands for which node. *Fill*: put the captured content into the matched objects, and
+make those that the program has not built again (it made them inside the loop). Only classes and
+functions that the program itself has loaded are used; nothing is imported or unpickled.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from detrain.capture.forms import FORMS
+from detrain.errors import DetrainError, ResumeMismatch
+from detrain.frameworks import find
+from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, decode_scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from detrain.frameworks.base import Framework
+
+__all__ = ["Restore", "restore"]
+
+
+def restore(
+    tree: StateTree, live: Mapping[str, Any], data: Callable[[str], memoryview]
+) -> dict[str, Any]:
+    """Restore what the roots reach; gives each root's object, which is the live one if it could be.
+
+    `data` gives the bytes of a leaf, in a buffer that may be written to.
+    """
+    return Restore(tree, data).run(live)
+
+
+class Restore:
+    """One restore under way; `forms` call `get` for each child."""
+
+    def __init__(self, tree: StateTree, data: Callable[[str], memoryview]) -> None:
+        self._tree, self._data = tree, data
+        self._live: dict[int, Any] = {}
+        self._claimed: dict[int, int] = {}
+        self._memories: dict[object, int] = {}
+        self._made: dict[int, Any] = {}
+        self._to_fill: list[int] = []
+        self._filled: set[int] = set()
+        self._sharing: dict[int, Any] = {}
+
+    def run(self, live: Mapping[str, Any]) -> dict[str, Any]:
+        """Match, then fill."""
+        self._match(live)
+        found = {name: self.get(ref) for name, ref in self._tree.roots}
+        while self._to_fill:
+            self._fill(self._to_fill.pop())
+        return found
+
+    def get(self, ref: Ref) -> Any:
+        """The object that a reference stands for; it may be filled only later."""
+        if not isinstance(ref, int):
+            return decode_scalar(ref)
+        if ref in self._made:
+            return self._made[ref]
+        node, path = self._tree.nodes[ref], self._tree.paths[ref]
+        form = FORMS[node.form]
+        live = self._live.get(ref, _NONE)
+        keep = live is not _NONE and (form.mutable or form.same(node, live, self, path))
+        made = live if keep else self._checked(path, lambda: form.make(node, self, path))
+        self._made[ref] = made
+        if node.array is not None:
+            self._sharing.setdefault(node.array.storage, made)
+        if form.mutable:
+            self._to_fill.append(ref)
+        return made
+
+    def complete(self, ref: Ref) -> None:
+        """Fill an object, and all below it, now."""
+        todo = [ref]
+        while todo:
+            at = todo.pop()
+            if isinstance(at, int) and at not in self._filled:
+                self.get(at)
+                self._fill(at)
+                node = self._tree.nodes[at]
+                todo += [*node.items, *node.keys, *(child for _, child in node.fields)]
+
+    def data(self, facts: ArrayFacts) -> memoryview:
+        """The bytes of an array."""
+        return self._data(facts.leaf)
+
+    def sharing(self, storage: int) -> Any | None:
+        """An array that looks into the given memory, if one is there already."""
+        return self._sharing.get(storage)
+
+    def framework(self, name: str, path: str) -> Framework:
+        """An adapter that the program's imports have brought in."""
+        for framework in find.loaded():
+            if framework.name == name:
+                return framework
+        raise ResumeMismatch(
+            path,
+            f"{name} to be imported by the program",
+            "it is not",
+            f"Import {name} before the loop",
+        )
+
+    def _match(self, live: Mapping[str, Any]) -> None:
+        queue: deque[tuple[Ref, Any]] = deque(
+            (ref, live[name]) for name, ref in self._tree.roots if name in live
+        )
+        late: list[tuple[int, Ref, Any]] = []
+        while queue or late:
+            if not queue:
+                late = self._match_late(late, queue)
+                continue
+            ref, obj = queue.popleft()
+            if not isinstance(ref, int) or ref in self._live or type(obj) in PLAIN:
+                continue
+            node = self._tree.nodes[ref]
+            form = FORMS[node.form]
+            if not form.matches(node, obj) or not self._claim(ref, node, obj):
+                continue
+            self._live[ref] = obj
+            queue.extend(form.children(node, obj))
+            late += [
+                (key, value, obj)
+                for key, value in zip(node.keys, node.items, strict=False)
+                if isinstance(key, int)
+            ]
+
+    def _match_late(
+        self, late: list[tuple[int, Ref, Any]], queue: deque[tuple[Ref, Any]]
+    ) -> list[tuple[int, Ref, Any]]:
+        """Pair dictionary values whose keys are objects that have been matched by now."""
+        waiting = []
+        for key, value, owner in late:
+            found = self._live.get(key, _NONE)
+            if found is _NONE and self._is_constant(key):
+                found = self.get(key)
+            if found is _NONE:
+                waiting.append((key, value, owner))
+            elif dict.__contains__(owner, found):
+                queue.append((value, dict.__getitem__(owner, found)))
+        return waiting if queue else []
+
+    def _is_constant(self, ref: int) -> bool:
+        node = self._tree.nodes[ref]
+        return node.form in ("value", "enum") or (
+            node.form == "tuple" and not any(isinstance(item, int) for item in node.items)
+        )
+
+    def _claim(self, ref: int, node: Node, obj: Any) -> bool:
+        """A live object, and a live memory, may stand for one captured one only."""
+        if not FORMS[node.form].mutable or node.form == "named":
+            return True
+        if self._claimed.setdefault(id(obj), ref) != ref:
+            return False
+        if node.array is None:
+            return True
+        view = find.by_name(node.array.framework).view(obj)
+        if view is None or view.nbytes == 0:
+            return True
+        return self._memories.setdefault(view.memory, node.array.storage) == node.array.storage
+
+    def _fill(self, ref: int) -> None:
+        if ref not in self._filled:
+            self._filled.add(ref)
+            node, path = self._tree.nodes[ref], self._tree.paths[ref]
+            form = FORMS[node.form]
+            self._checked(path, lambda: form.fill(node, self._made[ref], self, path))
+
+    def _checked(self, path: str, action: Callable[[], Any]) -> Any:
+        """Do it, and name the place if the program's own classes don't go along."""
+        try:
+            return action()
+        except DetrainError:
+            raise
+        except Exception as error:
+            raise ResumeMismatch(
+                path,
+                "to restore it from the checkpoint",
+                f"{type(error).__name__}: {error}",
+                "Keep it out of the state given to run.loop, or give it a state_dict",
+            ) from error
+
+
+_NONE = object()

@@ -1,0 +1,149 @@
+"""The walk: everything reachable from named roots, as a `StateTree`.
+
+Breadth first, each object once: what is one object in the program is one node. Nothing is copied
+here; the arrays met are listed in `Walked.leaves`, to be copied or digested by the caller before
+the program goes on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from detrain.capture.forms import form_of
+from detrain.frameworks import find
+from detrain.frameworks.base import LiveLeaf
+from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, encode_scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from detrain.frameworks.base import ArrayView, Framework
+
+__all__ = ["Walk", "Walked", "walk"]
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A tree, and the live arrays that its leaves name."""
+
+    tree: StateTree
+    leaves: tuple[LiveLeaf, ...]
+
+
+def walk(roots: Mapping[str, Any]) -> Walked:
+    """Describe what is reachable from the roots; `UncapturableState` if some of it can't be."""
+    return Walk(find.loaded()).run(roots)
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The arrays met so far that look into one memory, and the names of their bytes by layout."""
+
+    number: int
+    views: list[tuple[int, ArrayView]]
+    leaves: dict[object, str]
+
+
+class Walk:
+    """One walk under way; `forms` call `ref` for each child."""
+
+    def __init__(self, frameworks: tuple[Framework, ...]) -> None:
+        self.frameworks = frameworks
+        self.transparent = frozenset().union(*(f.transparent for f in frameworks))
+        self._nodes: list[Node] = []
+        self._paths: list[str] = []
+        self._index: dict[int, int] = {}
+        self._queue: deque[tuple[int, Any]] = deque()
+        # Keeps temporary objects alive, so that no address is used twice.
+        self._alive: list[Any] = []
+        self._silent: set[int] = set()
+        self._leaves: dict[str, LiveLeaf] = {}
+        self._memories: dict[object, _Memory] = {}
+
+    def run(self, roots: Mapping[str, Any]) -> Walked:
+        """Walk from the roots."""
+        refs = tuple((name, self.ref(value, name)) for name, value in roots.items())
+        while self._queue:
+            index, obj = self._queue.popleft()
+            path = self._paths[index]
+            self._nodes[index] = form_of(obj, path, self.frameworks).describe(obj, path, self)
+        self._mark_shared_memory()
+        tree = StateTree(refs, tuple(self._nodes), tuple(self._paths))
+        return Walked(tree, tuple(self._leaves.values()))
+
+    def ref(self, obj: Any, path: str) -> Ref:
+        """The reference to a child; the object is described later, once."""
+        if type(obj) in PLAIN:
+            return encode_scalar(obj)
+        index = self._index.get(id(obj))
+        if index is None:
+            index = self._index[id(obj)] = len(self._nodes)
+            self._nodes.append(Node(""))
+            self._paths.append(path)
+            self._alive.append(obj)
+            self._queue.append((index, obj))
+        return index
+
+    def refs(self, items: Iterable[Any], path: str) -> tuple[Ref, ...]:
+        """References to the items of a sequence."""
+        return tuple([self.ref(item, f"{path}[{i}]") for i, item in enumerate(items)])
+
+    def fields(self, items: Iterable[tuple[str, Any]], path: str) -> tuple[tuple[str, Ref], ...]:
+        """References to named fields."""
+        found = []
+        for name, value in items:
+            silent = name in self.transparent
+            ref = self.ref(value, path if silent else f"{path}.{name}")
+            if silent and isinstance(ref, int):
+                self._silent.add(ref)
+            found.append((name, ref))
+        return tuple(found)
+
+    def item_path(self, owner: Any, path: str, key: Any, position: int) -> str:
+        """How a person names the value under a key."""
+        if type(key) not in PLAIN:
+            return f"{path}[#{position}]"
+        return f"{path}.{key}" if self._index[id(owner)] in self._silent else f"{path}[{key!r}]"
+
+    def array(self, obj: Any, framework: Framework, view: ArrayView, path: str) -> ArrayFacts:
+        """Register an array; two that look at the very same elements share their bytes."""
+        index = self._index[id(obj)]
+        memory = self._memories.get(view.memory)
+        if memory is None:
+            memory = self._memories[view.memory] = _Memory(len(self._memories), [], {})
+        layout = (view.dtype, view.shape, view.offset, view.strides)
+        leaf = memory.leaves.get(layout, "")
+        if not leaf:
+            leaf = path
+            while leaf in self._leaves:
+                leaf += "'"
+            memory.leaves[layout] = leaf
+            self._leaves[leaf] = LiveLeaf(leaf, framework, obj, view.nbytes, view.dtype, view.shape)
+        memory.views.append((index, view))
+        return ArrayFacts(
+            framework=framework.name,
+            dtype=view.dtype,
+            shape=view.shape,
+            leaf=leaf,
+            storage=memory.number,
+            strides=view.strides,
+            device=view.device,
+            requires_grad=view.requires_grad,
+        )
+
+    def _mark_shared_memory(self) -> None:
+        """Only arrays that share their memory need to know where in it they lie."""
+        for memory in self._memories.values():
+            if len(memory.views) < 2:
+                continue
+            for index, view in memory.views:
+                node = self._nodes[index]
+                assert node.array is not None
+                facts = msgspec.structs.replace(
+                    node.array, offset=view.offset, storage_bytes=view.memory_bytes
+                )
+                self._nodes[index] = msgspec.structs.replace(node, array=facts)

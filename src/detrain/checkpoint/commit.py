@@ -1,0 +1,156 @@
+"""From snapshots to a published checkpoint, and from a store back to the newest good one.
+
+Order is all: data files first, each durable before the next step; then the manifest that names
+them; only then is anything older removed. Each step has a name in `CRASH_POINTS`; a process killed
+at any of them leaves the old checkpoint or the new one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from detrain.checkpoint.format import encode_header
+from detrain.checkpoint.manifest import (
+    Manifest,
+    SavedState,
+    decode_manifest,
+    encode_manifest,
+)
+from detrain.checkpoint.retention import garbage, retired
+from detrain.errors import DamagedCheckpoint
+from detrain.trace.digest import digest_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from detrain.checkpoint.snapshot import Snapshot
+    from detrain.checkpoint.store import Store
+
+__all__ = [
+    "CRASH_POINTS",
+    "load_newest",
+    "manifest_steps",
+    "publish",
+    "read_checkpoint",
+    "retire",
+    "save_state",
+    "set_aside",
+    "verified_arrays",
+]
+
+_STAGES = ("begun", "partly-written", "written", "synced", "renamed", "durable")
+CRASH_POINTS = (
+    "step",
+    "cut",
+    *(f"data-{stage}" for stage in _STAGES),
+    "output-synced",
+    *(f"manifest-{stage}" for stage in _STAGES),
+    "manifests-retired",
+    "data-collected",
+)
+"""The end of every step of a run, and every step of a commit, in order."""
+
+_MANIFEST = ".json"
+_DATA = ".safetensors"
+_ASIDE = ".damaged"
+
+
+def save_state(store: Store, snapshot: Snapshot, name: str) -> SavedState:
+    """Make a snapshot durable."""
+    file = name + _DATA
+    chunks = [encode_header(snapshot.arrays), *(array.data for array in snapshot.arrays)]
+    size = store.put(file, chunks, "data")
+    digests = {array.name: digest_array(array.data) for array in snapshot.arrays}
+    return SavedState(snapshot.tree, snapshot.positions, file, size, digests)
+
+
+def publish(store: Store, manifest: Manifest) -> None:
+    """Make a checkpoint the newest one. Its data files must be durable."""
+    name = f"{manifest.step:010d}{_MANIFEST}"
+    store.put(name, [encode_manifest(manifest)], "manifest")
+
+
+def retire(store: Store, keep: int, reached: Callable[[str], None]) -> None:
+    """Give up old checkpoints, then the data files that no kept one names."""
+    gone = retired(manifest_steps(store), keep)
+    if gone:
+        store.remove(f"{step:010d}{_MANIFEST}" for step in gone)
+    reached("manifests-retired")
+    named: set[str] = set()
+    for step in manifest_steps(store):
+        try:
+            named.update(read_checkpoint(store, step).files())
+        except DamagedCheckpoint:
+            return  # what a damaged manifest named is not known: nothing is collected
+    files = [name for name in store.names() if name.endswith(_DATA)]
+    unnamed = garbage(files, named)
+    if unnamed:
+        store.remove(unnamed)
+    reached("data-collected")
+
+
+def manifest_steps(store: Store) -> list[int]:
+    """The steps that have a checkpoint, ascending."""
+    found = [name.removesuffix(_MANIFEST) for name in store.names() if name.endswith(_MANIFEST)]
+    return sorted(int(step) for step in found if step.isdigit())
+
+
+def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
+    """The arrays of a state, each checked against its digest."""
+    arrays = store.arrays(state.file, state.bytes)
+    if arrays.keys() != state.digests.keys():
+        odd = sorted(arrays.keys() ^ state.digests.keys())[0]
+        raise DamagedCheckpoint(state.file, f"array {odd!r} is in only one of file and manifest")
+    for name, expected in state.digests.items():
+        found = digest_array(arrays[name])
+        if found != expected:
+            raise DamagedCheckpoint(
+                state.file, f"array {name!r} was altered: digest {found}, {expected} was written"
+            )
+    for node in state.tree.nodes:
+        if node.array is not None and node.array.leaf not in arrays:
+            raise DamagedCheckpoint(state.file, f"array {node.array.leaf!r} is missing")
+    return arrays
+
+
+def load_newest(store: Store, damaged: Callable[[DamagedCheckpoint, int], None]) -> Manifest | None:
+    """The newest checkpoint that is good in every byte; None if there is none at all.
+
+    `damaged` is told of each newer one that is not. If all are damaged that is an error: starting
+    over by oneself would throw the run away.
+    """
+    steps = manifest_steps(store)
+    first: DamagedCheckpoint | None = None
+    for step in reversed(steps):
+        try:
+            manifest = read_checkpoint(store, step)
+            for state in {state.file: state for state in manifest.states()}.values():
+                verified_arrays(store, state)
+            return manifest
+        except DamagedCheckpoint as error:
+            first = first or error
+            damaged(error, step)
+    if first is not None:
+        raise DamagedCheckpoint(
+            first.file,
+            f"{first.reason}. No checkpoint of the run is whole; nothing was changed. Put a good "
+            "copy back, or start a new run with --fresh",
+        )
+    return None
+
+
+def set_aside(store: Store, step: int) -> None:
+    """Rename a damaged manifest, so that it is kept for inspection and never taken again."""
+    name = f"{step:010d}{_MANIFEST}"
+    raw = store.read(name)
+    store.put(name + _ASIDE, [raw], "aside")
+    store.remove([name])
+
+
+def read_checkpoint(store: Store, step: int) -> Manifest:
+    """The manifest of a step; `DamagedCheckpoint` if it can't be read."""
+    name = f"{step:010d}{_MANIFEST}"
+    manifest = decode_manifest(store.read(name), name)
+    if manifest.step != step or not manifest.levels:
+        raise DamagedCheckpoint(name, f"says that it is of step {manifest.step}")
+    return manifest

@@ -1,0 +1,113 @@
+"""The manifest: what a checkpoint is. Without a manifest that names it, a data file is nothing.
+
+Canonical JSON under a version and a digest of its own, so that a flipped bit in it is found as one
+in the data is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from detrain.errors import DamagedCheckpoint, NewerFormat
+from detrain.state import StateTree
+from detrain.trace.digest import digest_text
+from detrain.trace.log import TraceMark
+
+__all__ = [
+    "VERSION",
+    "Manifest",
+    "SavedLevel",
+    "SavedLoop",
+    "SavedState",
+    "decode_manifest",
+    "encode_manifest",
+]
+
+VERSION = 1
+
+
+class SavedState(msgspec.Struct, frozen=True):
+    """A snapshot that is durable: its structure, and the data file with its arrays' digests."""
+
+    tree: StateTree
+    positions: dict[str, dict[str, str]]
+    file: str
+    bytes: int
+    digests: dict[str, str]
+
+
+class SavedLoop(msgspec.Struct, frozen=True):
+    """A loop that was finished before the cut, and the state that it left."""
+
+    site: str
+    entry: str
+    exit: SavedState
+
+
+class SavedLevel(msgspec.Struct, frozen=True):
+    """An active loop: where it is, what was finished in its iteration, the state at its head.
+
+    `entry` is the digest of the generators' positions when the loop was entered, `origin` and
+    `order` are the iterable's own account of itself (see `frameworks.base.Positioned`).
+    """
+
+    site: str
+    iteration: int
+    entry: str
+    origin: str
+    order: str
+    finished: tuple[SavedLoop, ...]
+    state: SavedState
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """A checkpoint: the stack of active loops, and how far the run's own files went."""
+
+    step: int
+    created: float
+    finished: tuple[SavedLoop, ...]
+    levels: tuple[SavedLevel, ...]
+    trace: TraceMark
+    output: dict[str, int]
+
+    def states(self) -> list[SavedState]:
+        """All states, each once for each place that names it."""
+        levels = [level.state for level in self.levels]
+        loops = [loop for level in self.levels for loop in level.finished]
+        return [*levels, *(loop.exit for loop in (*self.finished, *loops))]
+
+    def files(self) -> dict[str, int]:
+        """The data files, with their sizes."""
+        return {state.file: state.bytes for state in self.states()}
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    version: int
+    digest: str
+    body: msgspec.Raw
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Write a manifest."""
+    body = msgspec.json.encode(manifest, order="deterministic")
+    envelope = _Envelope(VERSION, digest_text(body), msgspec.Raw(body))
+    return msgspec.json.encode(envelope) + b"\n"
+
+
+def decode_manifest(raw: bytes, file: str) -> Manifest:
+    """Read a manifest; `DamagedCheckpoint` names `file` if it can't be."""
+    try:
+        envelope = msgspec.json.decode(raw, type=_Envelope)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedCheckpoint(file, f"is not a whole manifest: {error}") from error
+    if envelope.version > VERSION:
+        raise NewerFormat(file, envelope.version, VERSION)
+    found = digest_text(bytes(envelope.body))
+    if found != envelope.digest:
+        raise DamagedCheckpoint(
+            file, f"was altered: its digest is {found}, {envelope.digest} was written"
+        )
+    try:
+        return msgspec.json.decode(envelope.body, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedCheckpoint(file, f"is not a manifest: {error}") from error

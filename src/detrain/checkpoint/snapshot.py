@@ -1,0 +1,62 @@
+"""The snapshot: a consistent copy, in memory, of the state at a cut.
+
+Taken between two iterations, on the thread that runs the loop; after that the program may change
+its arrays at will.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from detrain.checkpoint.format import ArrayBytes
+from detrain.frameworks import find
+from detrain.trace.digest import digest_array, digest_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from detrain.frameworks.base import LiveLeaf
+    from detrain.state import StateTree
+
+__all__ = ["Positions", "Snapshot", "digest_snapshot", "positions_now", "reposition", "take"]
+
+Positions = dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A tree, the bytes of its arrays, and where the global generators stood."""
+
+    tree: StateTree
+    arrays: tuple[ArrayBytes, ...]
+    positions: Positions
+
+
+def positions_now() -> Positions:
+    """Where the global generators of all frameworks stand."""
+    return {framework.name: framework.positions() for framework in find.loaded()}
+
+
+def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:
+    """Put the global generators back."""
+    for framework in find.loaded():
+        if framework.name in positions:
+            framework.reposition(positions[framework.name])
+
+
+def take(tree: StateTree, leaves: Iterable[LiveLeaf]) -> Snapshot:
+    """Copy the arrays that a walk has just met."""
+    arrays = []
+    for leaf in leaves:
+        buffer = bytearray(leaf.nbytes)
+        if leaf.nbytes:
+            leaf.framework.copy_out(leaf.array, memoryview(buffer))
+        arrays.append(ArrayBytes(leaf.name, leaf.dtype, leaf.shape, buffer))
+    return Snapshot(tree, tuple(arrays), positions_now())
+
+
+def digest_snapshot(snapshot: Snapshot) -> str:
+    """The digest of the state that was copied."""
+    digests = {array.name: digest_array(array.data) for array in snapshot.arrays}
+    return digest_state(snapshot.tree, digests, snapshot.positions)

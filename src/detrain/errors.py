@@ -1,0 +1,104 @@
+"""Every error that DETrain raises on purpose, drawn as one tree.
+
+    DetrainError
+    ├── UsageError            what was typed or passed can't be used     → change the call
+    │   ├── UnknownRun        no run of that name                        → `detrain runs`
+    │   └── RunLocked         another living process owns the run        → wait for it, or --fresh
+    ├── ProgramChanged        script or environment are not the run's    → --fresh, --accept-changes
+    ├── UncapturableState     a value that a checkpoint can't hold       → the message says where
+    ├── ResumeMismatch        the re-executed program took another way   → make it deterministic
+    └── DamagedCheckpoint     a file is missing, torn, altered           → an older one is used
+        └── NewerFormat       written by a newer DETrain                 → upgrade
+
+A message says what happened, where, what was expected and found, and what to do next; the same
+facts are attributes. Nothing else belongs here.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DamagedCheckpoint",
+    "DetrainError",
+    "NewerFormat",
+    "ProgramChanged",
+    "ResumeMismatch",
+    "RunLocked",
+    "UncapturableState",
+    "UnknownRun",
+    "UsageError",
+]
+
+
+class DetrainError(Exception):
+    """Base of all errors that DETrain raises on purpose."""
+
+
+class UsageError(DetrainError, ValueError):
+    """The call or the command line can't be used as it is."""
+
+
+class UnknownRun(UsageError):
+    """There is no run of that name."""
+
+    def __init__(self, name: str, folder: str, known: tuple[str, ...]) -> None:
+        self.name, self.folder, self.known = name, folder, known
+        have = f"there are: {', '.join(known)}" if known else "there are none"
+        super().__init__(f"no run named {name!r} in {folder}; {have}")
+
+
+class RunLocked(UsageError):
+    """Another living process owns the run."""
+
+    def __init__(self, name: str, owner: str) -> None:
+        self.name, self.owner = name, owner
+        super().__init__(
+            f"run {name!r} is in use by {owner}. "
+            "Wait for it or stop it; --fresh starts another run of the same command"
+        )
+
+
+class ProgramChanged(DetrainError):
+    """The program or its environment is not the one that the run began with."""
+
+    def __init__(self, name: str, changes: tuple[str, ...]) -> None:
+        self.name, self.changes = name, changes
+        listed = "".join(f"\n  - {change}" for change in changes)
+        super().__init__(
+            f"run {name!r} can't go on to the same bits: since it began, this changed:{listed}\n"
+            "Undo the change, or choose: --fresh starts a new run, "
+            "--accept-changes goes on from the checkpoint all the same"
+        )
+
+
+class UncapturableState(DetrainError):
+    """A value that a checkpoint can't hold."""
+
+    def __init__(self, path: str, found: str, reason: str, action: str) -> None:
+        self.path, self.found, self.reason, self.action = path, found, reason, action
+        super().__init__(f"{path} is a {found}, which can't be captured: {reason}. {action}")
+
+
+class ResumeMismatch(DetrainError):
+    """The re-executed program is not where, or not what, the checkpoint describes."""
+
+    def __init__(self, where: str, expected: str, found: str, action: str) -> None:
+        self.where, self.expected, self.found, self.action = where, expected, found, action
+        super().__init__(f"{where}: expected {expected}, found {found}. {action}")
+
+
+class DamagedCheckpoint(DetrainError):
+    """A checkpoint file is missing, torn or altered."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        self.file, self.reason = file, reason
+        super().__init__(f"{file}: {reason}")
+
+
+class NewerFormat(DamagedCheckpoint):
+    """The file was written by a newer DETrain."""
+
+    def __init__(self, file: str, found: int, known: int) -> None:
+        self.found, self.known = found, known
+        super().__init__(
+            file, f"has format version {found}, this DETrain reads up to {known}; upgrade DETrain"
+        )

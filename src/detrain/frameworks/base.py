@@ -1,0 +1,135 @@
+"""The questions that DETrain asks of a framework. No adapter, and no framework, is imported here.
+
+Python's own random numbers and numpy answer the same questions, so that the rest of DETrain knows
+no difference. Every method is called on the thread that runs the program's loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from detrain.state import ArrayFacts
+
+__all__ = ["ArrayView", "Framework", "LiveLeaf", "Positioned"]
+
+
+@dataclass(frozen=True)
+class ArrayView:
+    """A live array as the walk needs it; the fields are those of `state.ArrayFacts`.
+
+    `memory` is equal for two arrays exactly if they look into one memory. `fields` are further
+    objects that belong to the array: its gradient, attributes that a program hung on it.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    memory: object
+    memory_bytes: int
+    offset: int = 0
+    strides: tuple[int, ...] | None = None
+    device: str = "cpu"
+    requires_grad: bool = False
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LiveLeaf:
+    """An array of the program, as it is in memory now."""
+
+    name: str
+    framework: Framework
+    array: Any
+    nbytes: int
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@runtime_checkable
+class Positioned(Protocol):
+    """An iterator that can be moved forward without producing what it passes over."""
+
+    by_index: bool
+    """Whether passing over is exact and free. If not, items are produced and thrown away."""
+
+    def origin(self) -> str:
+        """Where generators of its own stood when the iterator was made."""
+
+    def advance(self, count: int, origin: str) -> None:
+        """Pass over the next `count` items of an iteration that was begun at `origin`."""
+
+    def order(self) -> str:
+        """A digest of which items were passed or produced so far, in order; "" if not known."""
+
+    def generators(self) -> list[Any]:
+        """Generators of its own, which move with it."""
+
+
+class Framework(Protocol):
+    """One framework's answers."""
+
+    name: str
+    """The top-level module whose import brings the framework in."""
+
+    transparent: frozenset[str]
+    """Fields left out when a part is named: `model.fc`, not `model._modules['fc']`."""
+
+    def prepare(self) -> None:
+        """Choose deterministic algorithms, and make the framework's loaders `Positioned`."""
+
+    def release(self) -> None:
+        """Undo `prepare`."""
+
+    def fingerprint(self) -> dict[str, str]:
+        """What besides the program decides the bits: version, threads, instruction set."""
+
+    def pin(self, fingerprint: Mapping[str, str]) -> None:
+        """Set what can be set to what an earlier fingerprint says."""
+
+    def seed(self, seed: int) -> None:
+        """Seed the global generators."""
+
+    def positions(self) -> dict[str, str]:
+        """Where the global generators stand, as text."""
+
+    def reposition(self, positions: Mapping[str, str]) -> None:
+        """Put the global generators where `positions` said they stood."""
+
+    def generator_state(self, obj: Any) -> Any:
+        """The state of a generator object as plain data; None if `obj` is none of its own."""
+
+    def set_generator_state(self, obj: Any, state: Any) -> None:
+        """Put a generator object into a state that `generator_state` gave."""
+
+    def new_generator(self, kind: type[Any]) -> Any:
+        """A generator object of that class, in any state."""
+
+    def encode_value(self, obj: Any) -> str | None:
+        """An immutable value of the framework (a dtype, a device) as text; None if it is none."""
+
+    def decode_value(self, kind: str, text: str) -> Any:
+        """The value that `encode_value` wrote; `kind` is its class as "module:name"."""
+
+    def view(self, obj: Any) -> ArrayView | None:
+        """Describe an array; None if `obj` is none of this framework's.
+
+        `ValueError` with a reason if it is one whose content can't be captured.
+        """
+
+    def copy_out(self, obj: Any, into: memoryview) -> None:
+        """Copy the bytes of an array, in C order, into a buffer of exactly that size."""
+
+    def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
+        """Give a live array the content, shape and flags of a captured one, in place."""
+
+    def create(
+        self, kind: type[Any], facts: ArrayFacts, data: memoryview, shared: Any | None
+    ) -> Any:
+        """A new array; `shared` is another one that looks into the same memory, if there is one."""
+
+    def set_field(self, obj: Any, name: str, value: Any) -> None:
+        """Put back one of `ArrayView.fields`."""

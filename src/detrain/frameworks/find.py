@@ -1,0 +1,101 @@
+"""Which frameworks a program has imported, and their adapters.
+
+DETrain never imports a framework of its own accord: `loaded` looks at what is there, `on_import`
+says when another one arrives, so that it is seeded before the program first draws from it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from functools import cache
+from typing import TYPE_CHECKING
+
+from detrain.frameworks import stdlib
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+    from detrain.frameworks.base import Framework
+
+__all__ = ["ImportWatch", "by_name", "loaded"]
+
+ADAPTERS = {"numpy": "detrain.frameworks.numpy", "torch": "detrain.frameworks.torch"}
+
+
+@cache
+def by_name(name: str) -> Framework:
+    """The adapter of a framework, which must have been imported already."""
+    if name == stdlib.ADAPTER.name:
+        return stdlib.ADAPTER
+    adapter: Framework = importlib.import_module(ADAPTERS[name]).ADAPTER
+    return adapter
+
+
+def loaded() -> tuple[Framework, ...]:
+    """Adapters of what the program has imported, in a fixed order; Python's own is always first."""
+    present = [name for name in ADAPTERS if _is_complete(sys.modules.get(name))]
+    return (stdlib.ADAPTER, *(by_name(name) for name in present))
+
+
+def _is_complete(module: ModuleType | None) -> bool:
+    spec = getattr(module, "__spec__", None)
+    return module is not None and not getattr(spec, "_initializing", False)
+
+
+class ImportWatch(importlib.abc.MetaPathFinder):
+    """Calls `arrived(adapter)` right after a framework is imported for the first time.
+
+    It stands first on `sys.meta_path` between `start` and `stop` and only lets the usual finders
+    answer: what is imported, and from where, does not change.
+    """
+
+    def __init__(self, arrived: Callable[[Framework], None]) -> None:
+        self._arrived = arrived
+
+    def start(self) -> None:
+        """Begin to watch."""
+        sys.meta_path.insert(0, self)
+
+    def stop(self) -> None:
+        """No longer watch."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Find as the other finders do, with a loader that reports the end of the import."""
+        if fullname not in ADAPTERS:
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Reporting(spec.loader, lambda: self._arrived(by_name(fullname)))
+                return spec
+        return None
+
+
+class _Reporting(importlib.abc.Loader):
+    """A loader that does what another one does, then calls `done`."""
+
+    def __init__(self, loader: importlib.abc.Loader, done: Callable[[], None]) -> None:
+        self._loader, self._done = loader, done
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        if spec is not None:
+            spec.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._done()

@@ -1,0 +1,167 @@
+"""numpy: its arrays, scalars, dtypes and generators."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from detrain.frameworks.base import ArrayView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from detrain.state import ArrayFacts
+
+__all__ = ["ADAPTER"]
+
+
+class Numpy:
+    """Answers for numpy."""
+
+    name = "numpy"
+    transparent: frozenset[str] = frozenset()
+
+    def prepare(self) -> None:
+        """numpy has no algorithms to choose from."""
+
+    def release(self) -> None:
+        """Nothing to undo."""
+
+    def fingerprint(self) -> dict[str, str]:
+        """The version decides the streams of `Generator`."""
+        return {"numpy": np.__version__}
+
+    def pin(self, fingerprint: Mapping[str, str]) -> None:
+        """Nothing to set."""
+
+    def seed(self, seed: int) -> None:
+        """Seed the legacy global generator; it takes 32 bits, so a longer seed is hashed."""
+        small = 0 <= seed < 1 << 32
+        digest = hashlib.blake2b(str(seed).encode(), digest_size=4).digest()
+        np.random.seed(seed if small else int.from_bytes(digest, "little"))
+
+    def positions(self) -> dict[str, str]:
+        """The legacy global generator's state."""
+        name, key, pos, has_gauss, gauss = np.random.get_state(legacy=True)
+        words = np.asarray(key).astype("<u4").tobytes().hex()
+        return {"global": f"{name} {pos} {has_gauss} {float(gauss)!r} {words}"}
+
+    def reposition(self, positions: Mapping[str, str]) -> None:
+        """Put the legacy global generator back."""
+        name, pos, has_gauss, gauss, words = positions["global"].split(" ")
+        key = np.frombuffer(bytes.fromhex(words), "<u4")
+        np.random.set_state((name, key, int(pos), int(has_gauss), float(gauss)))
+
+    def generator_state(self, obj: Any) -> Any:
+        """The state of a `Generator`, a bit generator or a legacy `RandomState`."""
+        if isinstance(obj, np.random.Generator):
+            return obj.bit_generator.state
+        if isinstance(obj, np.random.BitGenerator):
+            return obj.state
+        if isinstance(obj, np.random.RandomState):
+            return obj.get_state(legacy=False)
+        return None
+
+    def set_generator_state(self, obj: Any, state: Any) -> None:
+        """Put a generator object back."""
+        if isinstance(obj, np.random.Generator):
+            obj.bit_generator.state = state
+        elif isinstance(obj, np.random.BitGenerator):
+            obj.state = state
+        else:
+            obj.set_state(state)
+
+    def new_generator(self, kind: type[Any]) -> Any:
+        """A generator; what drives a `Generator` is numpy's default, as in `default_rng()`."""
+        return np.random.default_rng(0) if kind is np.random.Generator else kind(0)
+
+    def encode_value(self, obj: Any) -> str | None:
+        """dtypes, and the scalars that indexing and reductions give."""
+        if isinstance(obj, np.dtype) and not obj.hasobject and obj.names is None:
+            return str(obj.str)
+        if isinstance(obj, np.generic) and not obj.dtype.hasobject and obj.dtype.names is None:
+            return f"{obj.dtype.str} {obj.tobytes().hex()}"
+        return None
+
+    def decode_value(self, kind: str, text: str) -> Any:
+        """Read what `encode_value` wrote."""
+        if " " not in text:
+            return np.dtype(text)
+        dtype, data = text.split(" ")
+        return np.frombuffer(bytes.fromhex(data), np.dtype(dtype))[0]
+
+    def view(self, obj: Any) -> ArrayView | None:
+        """Arrays of numbers, and of fixed-length text."""
+        if not isinstance(obj, np.ndarray):
+            return None
+        if type(obj) is not np.ndarray:
+            raise ValueError(f"its class is a {type(obj).__name__}, whose content lies elsewhere")
+        if obj.dtype.hasobject:
+            raise ValueError("its elements are Python objects")
+        base = obj
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        start = base.__array_interface__["data"][0]
+        return ArrayView(
+            dtype=str(obj.dtype.str if obj.dtype.names is None else obj.dtype.descr),
+            shape=obj.shape,
+            nbytes=obj.nbytes,
+            memory=start if base.nbytes else id(base),
+            memory_bytes=base.nbytes,
+            offset=obj.__array_interface__["data"][0] - start,
+            strides=None if obj.flags.c_contiguous else obj.strides,
+        )
+
+    def copy_out(self, obj: Any, into: memoryview) -> None:
+        """Copy in C order."""
+        np.frombuffer(into, np.uint8)[:] = np.ascontiguousarray(obj).reshape(-1).view(np.uint8)
+
+    def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
+        """Write the elements in place."""
+        if obj.shape != facts.shape:
+            obj.resize(facts.shape, refcheck=False)
+        source = np.frombuffer(data, obj.dtype).reshape(facts.shape)
+        if obj.flags.writeable:
+            obj[...] = source
+        elif obj.tobytes() != source.tobytes():
+            raise ValueError("the array is read-only and its content differs")
+
+    def create(
+        self, kind: type[Any], facts: ArrayFacts, data: memoryview, shared: Any | None
+    ) -> Any:
+        """A new array, or a view of the memory that another one looks into."""
+        dtype = np.dtype(ast.literal_eval(facts.dtype) if facts.dtype[0] == "[" else facts.dtype)
+        source = np.frombuffer(data, dtype).reshape(facts.shape)
+        if shared is None and facts.strides is None:
+            return source.copy()
+        if shared is None and not facts.storage_bytes:
+            return _like(source, facts)
+        memory = np.empty(facts.storage_bytes, np.uint8) if shared is None else shared
+        while isinstance(memory.base, np.ndarray):
+            memory = memory.base
+        flat = memory.reshape(-1).view(np.uint8)
+        made = np.ndarray(facts.shape, dtype, flat, facts.offset, facts.strides)
+        made[...] = source
+        return made
+
+    def set_field(self, obj: Any, name: str, value: Any) -> None:
+        """Arrays have no fields."""
+        raise AttributeError(name)
+
+
+def _like(source: Any, facts: ArrayFacts) -> Any:
+    """A copy in memory of its own, laid out by the captured strides: they can decide bits."""
+    strides = facts.strides or ()
+    extents = [(size - 1) * step for size, step in zip(facts.shape, strides, strict=True)]
+    start = -sum(extent for extent in extents if extent < 0)
+    span = sum(map(abs, extents)) + source.itemsize
+    memory = np.zeros(span if source.size else 0, np.uint8)
+    made = np.ndarray(facts.shape, source.dtype, memory, start if source.size else 0, strides)
+    made[...] = source
+    return made
+
+
+ADAPTER = Numpy()

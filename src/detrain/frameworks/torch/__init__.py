@@ -1,0 +1,157 @@
+"""PyTorch: tensors, generators and loaders. The only place that imports torch.
+
+`tensors` copies and fills, `generators` positions, `loader` makes loaders skip by index; here they
+are one adapter.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from detrain.frameworks.torch import generators, loader, tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from detrain.frameworks.base import ArrayView
+    from detrain.state import ArrayFacts
+
+__all__ = ["ADAPTER"]
+
+_deterministic: Any = torch.utils.deterministic
+
+
+class Torch:
+    """Answers for PyTorch."""
+
+    name = "torch"
+    transparent = frozenset({"_parameters", "_buffers", "_modules"})
+
+    def __init__(self) -> None:
+        self._before: tuple[bool, bool, bool] | None = None
+
+    def prepare(self) -> None:
+        """Deterministic algorithms, without filling fresh memory: that is what makes them slow."""
+        if self._before is None:
+            self._before = (
+                torch.are_deterministic_algorithms_enabled(),
+                torch.is_deterministic_algorithms_warn_only_enabled(),
+                _deterministic.fill_uninitialized_memory,
+            )
+        # cuBLAS reads this once, before its first call.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        _set_deterministic(True, warn_only=True)
+        _deterministic.fill_uninitialized_memory = False
+        loader.install()
+
+    def release(self) -> None:
+        """Put the program's own choices back."""
+        loader.uninstall()
+        if self._before is not None:
+            enabled, warn_only, fill = self._before
+            _set_deterministic(enabled, warn_only=warn_only)
+            _deterministic.fill_uninitialized_memory = fill
+            self._before = None
+
+    def fingerprint(self) -> dict[str, str]:
+        """Version, threads and instruction set: each of them was seen to change bits."""
+        facts = {
+            "torch": str(torch.__version__),
+            "torch threads": str(torch.get_num_threads()),
+            "torch instruction set": torch.backends.cpu.get_cpu_capability(),
+            "torch default dtype": str(torch.get_default_dtype()),
+        }
+        if torch.cuda.is_available():
+            names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+            facts["torch devices"] = ", ".join(names)
+            facts["torch cuda"] = str(torch.version.cuda)
+            facts["torch cudnn"] = str(torch.backends.cudnn.version())  # type: ignore[no-untyped-call]
+        return facts
+
+    def pin(self, fingerprint: Mapping[str, str]) -> None:
+        """The number of threads decides how sums are split."""
+        threads = int(fingerprint.get("torch threads", "0"))
+        if threads and threads != torch.get_num_threads():
+            torch.set_num_threads(threads)
+
+    def seed(self, seed: int) -> None:
+        """Seed all devices."""
+        torch.manual_seed(seed % (1 << 64))
+
+    def positions(self) -> dict[str, str]:
+        """The default generators of all devices."""
+        return generators.positions()
+
+    def reposition(self, positions: Mapping[str, str]) -> None:
+        """Put the default generators back."""
+        generators.reposition(positions)
+
+    def generator_state(self, obj: Any) -> Any:
+        """The state of a `torch.Generator`."""
+        return generators.state(obj) if isinstance(obj, torch.Generator) else None
+
+    def set_generator_state(self, obj: Any, state: Any) -> None:
+        """Put a `torch.Generator` back."""
+        generators.set_state(obj, state)
+
+    def new_generator(self, kind: type[Any]) -> Any:
+        """A generator on the CPU."""
+        return kind()
+
+    def encode_value(self, obj: Any) -> str | None:
+        """dtypes, devices, layouts, memory formats and shapes."""
+        if isinstance(obj, torch.Size):
+            return " ".join(map(str, obj))
+        values = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+        return str(obj) if isinstance(obj, values) else None
+
+    def decode_value(self, kind: str, text: str) -> Any:
+        """Read what `encode_value` wrote."""
+        if kind == "torch:Size":
+            return torch.Size(map(int, text.split()))
+        if kind == "torch:device":
+            return torch.device(text)
+        value = getattr(torch, text.removeprefix("torch."), None)
+        if not isinstance(value, torch.dtype | torch.layout | torch.memory_format):
+            raise ValueError(f"{text!r} is not a {kind}")
+        return value
+
+    def view(self, obj: Any) -> ArrayView | None:
+        """Describe a tensor."""
+        return tensors.view(obj) if isinstance(obj, torch.Tensor) else None
+
+    def copy_out(self, obj: Any, into: memoryview) -> None:
+        """Copy a tensor's bytes."""
+        tensors.copy_out(obj, into)
+
+    def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
+        """Fill a tensor in place."""
+        tensors.fill(obj, facts, data)
+
+    def create(
+        self, kind: type[Any], facts: ArrayFacts, data: memoryview, shared: Any | None
+    ) -> Any:
+        """Make a tensor."""
+        return tensors.create(kind, facts, data, shared)
+
+    def set_field(self, obj: Any, name: str, value: Any) -> None:
+        """Put back a gradient or an attribute."""
+        setattr(obj, name, value)
+
+
+def _set_deterministic(enabled: bool, *, warn_only: bool) -> None:
+    """`torch.use_deterministic_algorithms`, without importing the compiler to tell it.
+
+    That import takes seconds, and most programs never compile. One that is there is told.
+    """
+    if "torch._inductor.config" in sys.modules:
+        torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
+    else:
+        torch._C._set_deterministic_algorithms(enabled, warn_only=warn_only)
+
+
+ADAPTER = Torch()

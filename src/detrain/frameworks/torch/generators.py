@@ -1,0 +1,46 @@
+"""Where torch's generators stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["positions", "reposition", "set_state", "state"]
+
+
+def positions() -> dict[str, str]:
+    """The default generators: the CPU's, and those of accelerators that are in use."""
+    found = {"cpu": state(torch.default_generator).hex()}
+    # Asking a device that was never used would initialise it, at the cost of its memory.
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        for index, generator in enumerate(torch.cuda.default_generators):
+            found[f"cuda:{index}"] = state(generator).hex()
+    return found
+
+
+def reposition(positions: Mapping[str, str]) -> None:
+    """Put the default generators back."""
+    for device, text in positions.items():
+        if device == "cpu":
+            set_state(torch.default_generator, bytes.fromhex(text))
+        else:
+            torch.cuda.init()  # type: ignore[no-untyped-call]
+            index = int(device.removeprefix("cuda:"))
+            set_state(torch.cuda.default_generators[index], bytes.fromhex(text))
+
+
+def state(generator: torch.Generator) -> bytes:
+    """A generator's state as bytes."""
+    raw = generator.get_state()
+    into = bytearray(raw.numel())
+    torch.frombuffer(into, dtype=torch.uint8).copy_(raw)
+    return bytes(into)
+
+
+def set_state(generator: torch.Generator, raw: bytes) -> None:
+    """Put a generator into a state."""
+    generator.set_state(torch.frombuffer(bytearray(raw), dtype=torch.uint8))

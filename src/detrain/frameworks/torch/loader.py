@@ -1,0 +1,235 @@
+"""Data loaders that can go on in the middle of an epoch without loading what came before.
+
+While DETrain is at work, iterating over a `DataLoader` gives a `LoaderIterator`: torch's own
+iterator, with the sampler's batches counted on their way. To pass over batches, the sampler alone
+is run again from where the generators stood when the iterator was made; no sample is loaded.
+
+The order of samples is the one that the program has without DETrain. Draws made *inside* loader
+workers are not under DETrain's control yet: with `num_workers > 0`, random augmentation in workers
+is outside the promise of equal bits. With `num_workers=0` such draws come from the program's own
+generators and are exact.
+"""
+
+from __future__ import annotations
+
+import weakref
+from array import array
+from typing import TYPE_CHECKING, Any
+
+import torch
+import xxhash
+from torch.utils.data import DataLoader, IterableDataset
+
+from detrain.errors import ResumeMismatch
+from detrain.frameworks import find
+from detrain.frameworks.torch import generators
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from detrain.frameworks.base import Framework
+
+    Positions = list[tuple[Framework, dict[str, str]]]
+
+__all__ = ["LoaderIterator", "install", "uninstall"]
+
+_plain_iter: Callable[[DataLoader[Any]], Iterator[Any]] = DataLoader.__iter__
+
+
+def install() -> None:
+    """Make `iter(loader)` give a `LoaderIterator`, in the whole process."""
+    DataLoader.__iter__ = _begin  # type: ignore[method-assign, assignment]
+
+
+def uninstall() -> None:
+    """Make `iter(loader)` give torch's iterator again."""
+    DataLoader.__iter__ = _plain_iter  # type: ignore[method-assign, assignment]
+
+
+def _begin(loader: DataLoader[Any]) -> LoaderIterator:
+    return LoaderIterator(loader)
+
+
+class LoaderIterator:
+    """Torch's iterator over a loader, and the way to be further on in it.
+
+    Made where the program makes its iterator, so that draws happen where they always did.
+    """
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self.loader = loader
+        self.produced = 0
+        self.by_index = not isinstance(loader.dataset, IterableDataset)
+        self._made_at = _positions()
+        self._own_made_at = _own_states(loader)
+        self._sampler: _CountedSampler | None = None
+        self._inner = self._open(skip=0)
+
+    def __iter__(self) -> LoaderIterator:
+        return self
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __next__(self) -> Any:
+        item = next(self._inner)
+        self.produced += 1
+        return item
+
+    def __getattr__(self, name: str) -> Any:
+        # Programs reach into torch's iterator (`_dataset`, `_num_workers`).
+        return getattr(object.__getattribute__(self, "_inner"), name)
+
+    def origin(self) -> str:
+        """Where the loader's own generators stood when the iterator was made."""
+        return " ".join(self._own_made_at)
+
+    def order(self) -> str:
+        """A digest of the sample indices of the batches produced so far."""
+        return "" if self._sampler is None else self._sampler.digest_at(self.produced)
+
+    def generators(self) -> list[torch.Generator]:
+        """Generators of the loader's own, which move with it."""
+        return _generators(self.loader)
+
+    def advance(self, count: int, origin: str) -> None:
+        """Pass over batches; the global generators are left where they stand."""
+        own = origin.split()
+        if not self.by_index:
+            for _ in range(count):
+                next(self)
+            return
+        if count == 0 and own == self._own_made_at:
+            return
+        stand = _positions()
+        begun_at = (self._sampler.begun_at if self._sampler else None) or stand
+        self._own_made_at = own
+        _set_own_states(self.loader, own)
+        _reposition(self._made_at)
+        try:
+            if self.loader.persistent_workers:
+                self.loader._iterator = None
+            self._inner = self._open(skip=self.produced + count)
+            if self._sampler is not None and self._sampler.begun_at is None:
+                _reposition(begun_at)
+                self._sampler.begin()
+        finally:
+            _reposition(stand)
+        self.produced += count
+
+    def _open(self, skip: int) -> Iterator[Any]:
+        loader = self.loader
+        if not self.by_index:
+            return _plain_iter(loader)
+        if loader.persistent_workers and loader._iterator is not None:
+            # Workers of an earlier epoch go on with the sampler that they were begun with.
+            self._sampler = _SAMPLERS[loader]
+            return _plain_iter(loader)
+        attribute = "sampler" if loader.batch_sampler is None else "batch_sampler"
+        plain = getattr(loader, attribute)
+        self._sampler = sampler = _CountedSampler(plain, skip)
+        if loader.persistent_workers:
+            _SAMPLERS[loader] = sampler
+        # The loader forbids another sampler once it is made, for its users' sake: it gets its own
+        # one back as soon as the iterator has taken hold of the counted one.
+        object.__setattr__(loader, attribute, sampler)
+        try:
+            return _plain_iter(loader)
+        finally:
+            object.__setattr__(loader, attribute, plain)
+
+
+class _CountedSampler:
+    """A sampler that keeps a digest of what it gave, and passes over the first `skip` once."""
+
+    def __init__(self, sampler: Any, skip: int) -> None:
+        self._plain, self._skip = sampler, skip
+        self._iterator: Iterator[Any] = iter(())
+        self._running = xxhash.xxh3_64()
+        self._digests = array("Q")
+        self.begun_at: Positions | None = None
+
+    def __len__(self) -> int:
+        return len(self._plain)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_plain"), name)
+
+    def __iter__(self) -> Iterator[Any]:
+        # Torch begins a sampler once for each epoch and drops what is left of the one before.
+        self._iterator = iter(self._plain)
+        self._running = xxhash.xxh3_64()
+        self._digests = array("Q", [0])
+        self.begun_at = None
+        return self._indices()
+
+    def begin(self) -> None:
+        """Do now what the first index would begin with: draw the order, pass over the skipped."""
+        if self.begun_at is None:
+            self.begun_at = _positions()
+            skip, self._skip = self._skip, 0
+            for passed in range(skip):
+                if self._take() is _END:
+                    raise ResumeMismatch(
+                        "the sampler of a data loader",
+                        f"at least {skip} batches, as in the first attempt",
+                        f"{passed}",
+                        "Make the length of the sampler the same in every attempt",
+                    )
+
+    def digest_at(self, count: int) -> str:
+        """The digest of the first `count` indices or batches."""
+        return f"{self._digests[count]:016x}"
+
+    def _indices(self) -> Iterator[Any]:
+        self.begin()
+        while (index := self._take()) is not _END:
+            yield index
+
+    def _take(self) -> Any:
+        index = next(self._iterator, _END)
+        if index is not _END:
+            self._running.update(_index_bytes(index))
+            self._digests.append(self._running.intdigest())
+        return index
+
+
+_END = object()
+
+_SAMPLERS: weakref.WeakKeyDictionary[DataLoader[Any], _CountedSampler] = weakref.WeakKeyDictionary()
+"""The counted sampler that a loader's persistent workers were begun with."""
+
+
+def _index_bytes(index: Any) -> bytes:
+    try:
+        return array("q", index).tobytes() if isinstance(index, list) else repr(index).encode()
+    except (TypeError, OverflowError):
+        return repr(index).encode()
+
+
+def _generators(loader: DataLoader[Any]) -> list[torch.Generator]:
+    found: list[torch.Generator] = []
+    batches = loader.batch_sampler
+    for owner in (loader, loader.sampler, batches, getattr(batches, "sampler", None)):
+        generator = getattr(owner, "generator", None)
+        if isinstance(generator, torch.Generator) and not any(generator is g for g in found):
+            found.append(generator)
+    return found
+
+
+def _positions() -> Positions:
+    return [(framework, framework.positions()) for framework in find.loaded()]
+
+
+def _reposition(positions: Positions) -> None:
+    for framework, stand in positions:
+        framework.reposition(stand)
+
+
+def _own_states(loader: DataLoader[Any]) -> list[str]:
+    return [generators.state(generator).hex() for generator in _generators(loader)]
+
+
+def _set_own_states(loader: DataLoader[Any], states: list[str]) -> None:
+    for generator, state in zip(_generators(loader), states, strict=True):
+        generators.set_state(generator, bytes.fromhex(state))

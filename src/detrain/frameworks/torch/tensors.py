@@ -1,0 +1,120 @@
+"""Tensors: how they are described, copied out, filled in place and made.
+
+All copies go through byte views, so every dtype is exact and numpy is not needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from detrain.frameworks.base import ArrayView
+
+if TYPE_CHECKING:
+    from detrain.state import ArrayFacts
+
+__all__ = ["copy_out", "create", "fill", "view"]
+
+
+def view(tensor: torch.Tensor) -> ArrayView:
+    """Describe a tensor; `ValueError` for the kinds whose content is not one strided memory."""
+    kind = type(tensor)
+    if kind is not torch.Tensor and not issubclass(kind, torch.nn.Parameter | torch.nn.Buffer):
+        raise ValueError(f"tensors of class {kind.__name__} are not known to DETrain")
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise ValueError(f"its layout is {tensor.layout}")
+    if tensor.device.type == "meta" or isinstance(tensor, torch.nn.UninitializedParameter):
+        raise ValueError("it has no content yet")
+    if tensor.grad_fn is not None:
+        raise ValueError(f"it carries an autograd graph ({tensor.grad_fn.name()})")
+    if tensor.is_conj() or tensor.is_neg():
+        raise ValueError("it is a lazy conjugate or negation")
+    fields: dict[str, Any] = {} if tensor.grad is None else {"grad": tensor.grad}
+    fields.update(tensor.__dict__)
+    storage = tensor.untyped_storage()
+    return ArrayView(
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        shape=tuple(tensor.shape),
+        nbytes=tensor.numel() * tensor.element_size(),
+        memory=storage.data_ptr() or id(tensor),
+        memory_bytes=storage.nbytes(),
+        offset=int(tensor.storage_offset()),
+        strides=None if tensor.is_contiguous() else tensor.stride(),
+        device=str(tensor.device),
+        requires_grad=tensor.requires_grad,
+        fields=fields,
+    )
+
+
+def copy_out(tensor: torch.Tensor, into: memoryview) -> None:
+    """Copy the bytes in C order."""
+    source = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    torch.frombuffer(into, dtype=torch.uint8).copy_(source)
+
+
+def fill(tensor: torch.Tensor, facts: ArrayFacts, data: memoryview) -> None:
+    """Write into the tensor's own memory, or give it new memory where the layout is another."""
+    with torch.no_grad():
+        source = _source(facts, data)
+        found = None if tensor.is_contiguous() else tensor.stride()
+        if tuple(tensor.shape) == facts.shape and found == facts.strides:
+            tensor.detach().copy_(source)
+        else:
+            tensor.data = _allocate(facts, str(tensor.device)).copy_(source)
+    if tensor.requires_grad != facts.requires_grad:
+        tensor.requires_grad_(facts.requires_grad)
+    tensor.grad = None  # a captured gradient is put back as a field
+
+
+def create(
+    kind: type[Any], facts: ArrayFacts, data: memoryview, shared: torch.Tensor | None
+) -> torch.Tensor:
+    """A new tensor, or a view of the memory that `shared` looks into."""
+    with torch.no_grad():
+        if shared is None:
+            made = _allocate(facts, facts.device)
+        else:
+            strides = facts.strides or _contiguous(facts.shape)
+            made = torch.empty(0, dtype=_dtype(facts), device=shared.device)
+            made.set_(shared.untyped_storage(), facts.offset, facts.shape, strides)
+        made.copy_(_source(facts, data))
+    if issubclass(kind, torch.nn.Parameter | torch.nn.Buffer):
+        # Subclasses keep their class without their constructor being run.
+        return torch.Tensor._make_subclass(kind, made, facts.requires_grad)
+    return made.requires_grad_(facts.requires_grad) if facts.requires_grad else made
+
+
+def _dtype(facts: ArrayFacts) -> torch.dtype:
+    dtype = getattr(torch, facts.dtype, None)
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"{facts.dtype!r} is not a dtype of torch {torch.__version__}")
+    return dtype
+
+
+def _source(facts: ArrayFacts, data: memoryview) -> torch.Tensor:
+    if not len(data):
+        return torch.empty(facts.shape, dtype=_dtype(facts))
+    # A copy, because the buffer may lie at an address that the dtype can't be read from.
+    flat = torch.empty(len(data), dtype=torch.uint8)
+    flat.copy_(torch.frombuffer(data, dtype=torch.uint8))
+    return flat.view(_dtype(facts)).reshape(facts.shape)
+
+
+def _allocate(facts: ArrayFacts, device: str) -> torch.Tensor:
+    """Memory of the captured size, so that further views of it find their place."""
+    dtype = _dtype(facts)
+    strides = facts.strides or _contiguous(facts.shape)
+    if facts.storage_bytes == 0:
+        return torch.empty_strided(facts.shape, strides, dtype=dtype, device=device)
+    memory = torch.zeros(facts.storage_bytes, dtype=torch.uint8, device=device)
+    made = torch.empty(0, dtype=dtype, device=device)
+    return made.set_(memory.untyped_storage(), facts.offset, facts.shape, strides)
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))

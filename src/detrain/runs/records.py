@@ -1,0 +1,52 @@
+"""What is written down about a run besides its state: who it is, its attempts, how it ended."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["Attempt", "Outcome", "RunRecord"]
+
+
+class RunRecord(msgspec.Struct, frozen=True):
+    """What a run is, written once when it begins.
+
+    `command` is what the same line typed again is recognised by: the script, relative to the folder
+    of the runs, and its arguments.
+    """
+
+    name: str
+    script: str
+    argv: tuple[str, ...]
+    seed: int
+    created: float
+    script_digest: str
+    detrain: str
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The script and its arguments."""
+        return (self.script, *self.argv)
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One process that worked on a run; `resumed_at` is None for the first."""
+
+    pid: int
+    host: str
+    started: float
+    resumed_at: int | None
+    script_digest: str
+    fingerprint: dict[str, str]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How the last attempt ended, if it came to an end."""
+
+    status: str
+    exit_code: int
+    ended: float
+    steps: int
+    state_digest: str
+    trace_digest: str
+    traceback: str = ""
+    diverged_at: int | None = None

@@ -1,0 +1,201 @@
+"""What a program calls: `detrain.run`, and the loops of a run."""
+
+from __future__ import annotations
+
+import dis
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Generic, TypeVar
+
+from detrain import __version__
+from detrain.errors import UsageError
+from detrain.runs.choose import Wanted, choose, runs_root, script_digest
+from detrain.runtime.crash import crash_point
+from detrain.runtime.options import Options
+from detrain.runtime.session import Session
+
+__all__ = ["Loop", "Run", "active", "loop", "open_session", "run"]
+
+Item = TypeVar("Item")
+
+_GET_ITER = dis.opmap["GET_ITER"]
+
+_active: Session | None = None
+"""The session of this process: there is one program, so there is one run."""
+
+
+def active() -> Session | None:
+    """The session that this process is in, if it is in one."""
+    return _active
+
+
+def open_session(wanted: Wanted, options: Options) -> Session:
+    """Choose the run that is meant and begin to work on it."""
+    global _active
+    if _active is not None:
+        raise UsageError(f"this process is at work on run {_active.folder.name!r} already")
+    folder, record = choose(wanted)
+    session = Session(
+        folder,
+        record,
+        options,
+        script_digest(wanted.script),
+        accept_changes=wanted.accept_changes,
+        reached=crash_point(),
+    )
+    session.start()
+    _active = session
+    return session
+
+
+def close_session(session: Session, status: str, exit_code: int, trace: str = "") -> int:
+    """End the attempt; gives the exit code. An error of the very end makes the run a failed one."""
+    global _active
+    digest = ""
+    try:
+        if status == "complete":
+            digest = session.finish()
+    except BaseException as error:
+        status, exit_code = "failed", exit_code or 1
+        trace = "".join(traceback.format_exception(error))
+        raise
+    finally:
+        _active = None
+        session.close(status, exit_code, state_digest=digest, traceback=trace)
+    return exit_code
+
+
+class Loop(Generic[Item]):
+    """A loop that can be left by a crash and entered again; iterate over it once."""
+
+    def __init__(
+        self, session: Session, iterable: Iterable[Item], declared: dict[str, Any], frame: FrameType
+    ) -> None:
+        self._session, self._iterable, self._declared = session, iterable, declared
+        self._frame: FrameType | None = frame
+
+    def __iter__(self) -> Iterator[Item]:
+        frame, self._frame = self._frame, None
+        if frame is None:
+            raise UsageError("a run.loop(...) can be iterated over once: call run.loop again")
+        caller = sys._getframe(1)
+        if caller is frame and frame.f_code.co_code[frame.f_lasti] != _GET_ITER:
+            # enumerate would count from 0 again after a resume, zip would pair wrong items.
+            raise UsageError(
+                f"line {frame.f_lineno}: give enumerate(…), zip(…) and the like to run.loop, not "
+                "run.loop to them: `for i, x in run.loop(enumerate(loader))`"
+            )
+        return self._session.iterate(self._iterable, self._declared, frame)
+
+    def __len__(self) -> int:
+        return len(self._iterable)  # type: ignore[arg-type]
+
+
+class Run:
+    """A run that the program is in: a context manager, and the maker of its loops."""
+
+    def __init__(self, session: Session, *, owned: bool) -> None:
+        self._session, self._owned = session, owned
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self._session.folder.name
+
+    @property
+    def step(self) -> int:
+        """How many steps are finished."""
+        return self._session.step
+
+    def loop(self, iterable: Iterable[Item], **state: Any) -> Loop[Item]:
+        """Iterate, so that a killed run goes on here.
+
+        `state` are the objects that the loop changes: models, optimizers, meters, lists. They are
+        restored in place. Plain variables (numbers, text, and lists and dictionaries of them) of
+        the function that runs the loop are carried by themselves.
+        """
+        return Loop(self._session, iterable, state, sys._getframe(1))
+
+    def record(self, **values: Any) -> None:
+        """Put values of this step, such as the loss, into the trace."""
+        self._session.record_values(values)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._owned:
+            return
+        status, code, text = ending(error)
+        close_session(self._session, status, code, text)
+
+
+def ending(error: BaseException | None) -> tuple[str, int, str]:
+    """Status, exit code and traceback of a program that ended with this error, or with none."""
+    if error is None:
+        return "complete", 0, ""
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        return ("failed" if code else "complete"), code, ""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", 130, ""
+    return "failed", 1, "".join(traceback.format_exception(error))
+
+
+def run(
+    *,
+    seed: int | None = None,
+    name: str | None = None,
+    runs: str | Path | None = None,
+    save_every: str | int | None = None,
+    keep: int | None = None,
+    digest_every: int | None = None,
+    fresh: bool = False,
+    accept_changes: bool = False,
+    **state: Any,
+) -> Run:
+    """Begin a run, or go on with the unfinished one of the same program and arguments.
+
+    Under `detrain run` this joins the run that the command began; what was typed there rules.
+    `state` are objects that are restored at every loop.
+    """
+    session, owned = _active, False
+    before = Options() if session is None else session.options
+    options = before.asked(save_every=save_every, keep=keep, digest_every=digest_every)
+    if session is None:
+        script = Path(sys.argv[0]).absolute()
+        wanted = Wanted(
+            script=script,
+            argv=tuple(sys.argv[1:]),
+            root=runs_root(runs),
+            seed=seed,
+            name=name,
+            fresh=fresh,
+            accept_changes=accept_changes,
+            version=__version__,
+        )
+        session, owned = open_session(wanted, options), True
+    else:
+        session.use(options)
+        if seed is not None and "seed" not in options.typed:
+            session.seed(seed)
+    session.declare(state)
+    return Run(session, owned=owned)
+
+
+def loop(iterable: Iterable[Item], **state: Any) -> Loop[Item]:
+    """`Run.loop` of the run that this process is in."""
+    if _active is None:
+        raise UsageError(
+            "detrain.loop: this process is in no run. Start it with `detrain run`, or write "
+            "`with detrain.run() as run:` around the loop"
+        )
+    return Loop(_active, iterable, state, sys._getframe(1))

@@ -1,0 +1,48 @@
+"""How a run is to be worked on; nothing here changes the bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from detrain.checkpoint.policy import SaveEvery, parse_save_every
+from detrain.errors import UsageError
+
+__all__ = ["DEFAULT_SAVE_EVERY", "Options"]
+
+DEFAULT_SAVE_EVERY = SaveEvery(seconds=60.0)
+
+
+@dataclass(frozen=True)
+class Options:
+    """When to save, how many to keep, how often to digest the state into the trace."""
+
+    save_every: SaveEvery = DEFAULT_SAVE_EVERY
+    keep: int = 3
+    digest_every: int = 100
+    quiet: bool = False
+    typed: frozenset[str] = frozenset()
+    """Options typed on the command line: what the program asks for changes others only."""
+
+    def asked(self, **wanted: str | int | None) -> Options:
+        """With what a program asks for, where it asks and nothing else was typed."""
+        return self._with(
+            {k: v for k, v in wanted.items() if v is not None and k not in self.typed}
+        )
+
+    def typing(self, **wanted: str | int | None) -> Options:
+        """With what was typed on the command line."""
+        given = {name: value for name, value in wanted.items() if value is not None}
+        return replace(self._with(given), typed=self.typed | frozenset(given))
+
+    def _with(self, given: dict[str, str | int]) -> Options:
+        changes: dict[str, Any] = {}
+        for name, value in given.items():
+            if name == "save_every":
+                changes[name] = parse_save_every(str(value))
+            elif name in ("keep", "digest_every"):
+                least = 1 if name == "keep" else 0
+                if int(value) < least:
+                    raise UsageError(f"{name}: expected a number from {least} on, found {value}")
+                changes[name] = int(value)
+        return replace(self, **changes)

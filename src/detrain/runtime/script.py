@@ -1,0 +1,59 @@
+"""Run a script as `python script.py args…` would."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import types
+from collections.abc import Sequence
+from pathlib import Path
+
+from detrain.errors import UsageError
+
+__all__ = ["run_script"]
+
+
+def run_script(script: Path, argv: Sequence[str]) -> BaseException | None:
+    """Execute the script as `__main__`; gives the exception that ended it, if one did.
+
+    The traceback of an error is printed as Python prints it, from the script's first line on.
+    """
+    try:
+        source = script.read_bytes()
+    except OSError as error:
+        raise UsageError(f"can't read the script {script}: {error.strerror}") from error
+    module = types.ModuleType("__main__")
+    module.__file__ = str(script)
+    module.__dict__["__builtins__"] = __builtins__
+    before = sys.argv, sys.path[:], sys.modules.get("__main__")
+    sys.argv = [str(script), *argv]
+    sys.path[0] = str(script.absolute().parent)
+    sys.modules["__main__"] = module
+    try:
+        exec(compile(source, str(script), "exec", dont_inherit=True), module.__dict__)
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+        return error
+    except BaseException as error:
+        trimmed = error.with_traceback(_from_script(error.__traceback__, str(script)))
+        if not isinstance(error, KeyboardInterrupt):
+            traceback.print_exception(trimmed)
+        return trimmed
+    finally:
+        sys.argv, sys.path[:] = before[0], before[1]
+        _flush()
+    return None
+
+
+def _from_script(trace: types.TracebackType | None, script: str) -> types.TracebackType | None:
+    """The part of a traceback that begins in the script; all of it if it never got there."""
+    each = trace
+    while each is not None and each.tb_frame.f_code.co_filename != script:
+        each = each.tb_next
+    return each or trace
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()

@@ -1,0 +1,491 @@
+"""The session: one process at work on one run.
+
+It sees the heads of loops and nothing else of the program. At a head it counts the finished step,
+traces it, takes a checkpoint if one is due, or puts a checkpoint's state back. All state of a run
+in progress lives here and in the levels; there is one session in a process at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from detrain.capture.restore import restore
+from detrain.capture.walk import walk
+from detrain.checkpoint.commit import load_newest, verified_arrays
+from detrain.checkpoint.durable import ignore
+from detrain.checkpoint.manifest import SavedLevel, SavedLoop, SavedState
+from detrain.checkpoint.snapshot import (
+    Snapshot,
+    digest_snapshot,
+    positions_now,
+    reposition,
+    take,
+)
+from detrain.checkpoint.store import LocalStore
+from detrain.errors import DamagedCheckpoint, ProgramChanged, ResumeMismatch, UsageError
+from detrain.frameworks import find
+from detrain.frameworks.base import Framework
+from detrain.runs.folder import RunFolder
+from detrain.runs.lock import RunLock
+from detrain.runs.records import Attempt, Outcome, RunRecord
+from detrain.runtime.advance import advancing
+from detrain.runtime.level import Finished, Habits, Level, Roots
+from detrain.runtime.notice import Notices
+from detrain.runtime.options import Options
+from detrain.runtime.rebuild import Rebuild
+from detrain.runtime.saving import Saving, obstacle
+from detrain.state import PLAIN
+from detrain.trace.digest import digest_positions
+from detrain.trace.event import Event
+from detrain.trace.log import EMPTY, TraceWriter, read_trace
+from detrain.world.output import OutputLog
+
+__all__ = ["Session"]
+
+
+class Session:
+    """A run opened for this process, to be resumed if it has a checkpoint; ended by `close`."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        record: RunRecord,
+        options: Options,
+        script_digest: str,
+        *,
+        accept_changes: bool = False,
+        reached: Callable[[str], None] = ignore,
+    ) -> None:
+        self.folder, self.record, self.options = folder, record, options
+        self.notices = Notices(quiet=options.quiet)
+        self.step = 0
+        self._accept_changes = accept_changes
+        self._reached = reached
+        self._lock = RunLock(folder.path, folder.name)
+        try:
+            before = folder.attempts()
+            self._store = LocalStore(folder.checkpoints, reached)
+            self._store.sweep()
+            manifest = load_newest(self._store, self._damaged) if before else None
+        except BaseException:
+            self._lock.release()
+            raise
+        folder.clear_outcome()
+        self._rebuild = Rebuild(manifest) if manifest is not None else None
+        self._pinned = before[-1].fingerprint if before else {}
+        self._script_digest = script_digest
+        self.resumed_at = None if not before else (manifest.step if manifest else 0)
+        self._started = False
+
+        # Steps that an earlier attempt traced beyond the checkpoint are done again, and compared.
+        start = manifest.trace if manifest is not None else EMPTY
+        earlier = read_trace(folder.trace).events if before else ()
+        self._redone = {event.step: chain for event, chain in earlier}
+        self.diverged_at: int | None = None
+        self._trace = TraceWriter(folder.trace, start) if manifest is None else None
+        self._trace_start = start
+        self._output = OutputLog(folder.path, rebuilding=manifest is not None)
+        self._saving = Saving(self._store, options, reached)
+        self._base = Level("", None, None, {}, Habits(nests=True))
+        self._top = self._base
+        self._ended: Level | None = None
+        self._habits: dict[tuple[str, ...], Habits] = {}
+        self._known: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._values: dict[str, str] = {}
+        self._frameworks: list[Framework] = []
+        self._watch = find.ImportWatch(self._arrived)
+        self._seed = record.seed
+
+    # ---------------------------------------------------------------- the attempt
+
+    def start(self) -> None:
+        """Begin: keep the output, seed the generators, prepare the frameworks."""
+        self._output.start()
+        self._watch.start()
+        for framework in find.loaded():
+            self._arrived(framework)
+        self.notices.say(self._greeting())
+
+    def seed(self, seed: int) -> None:
+        """Seed all generators, now and when further frameworks are imported."""
+        self._seed = seed
+        for framework in self._frameworks:
+            framework.seed(seed)
+
+    def use(self, options: Options) -> None:
+        """Go on with other options."""
+        self.options = self._saving.options = options
+
+    def declare(self, objects: Mapping[str, Any]) -> None:
+        """Objects that the whole run reaches."""
+        self._base.declared.update(_checked(objects))
+        self._known[()] = self._base.declared
+
+    def record_values(self, values: Mapping[str, Any]) -> None:
+        """Values of the current step, for the trace."""
+        for name, value in values.items():
+            plain = value.item() if hasattr(value, "item") else value
+            if type(plain) not in PLAIN:
+                raise UsageError(f"record: {name} must be a number or text, it is {type(value)}")
+            self._values[name] = repr(plain)
+
+    def finish(self) -> str:
+        """The program has come to its end: the digest of all that the loops declared.
+
+        `ResumeMismatch` if it never came back to where the checkpoint was taken.
+        """
+        if self._rebuild is not None:
+            raise self._rebuild.left_early("at the end of the program")
+        self._unwind(self._base)
+        self._settle()
+        roots = {
+            " ".join((*path, name)): value
+            for path, declared in sorted(self._known.items())
+            for name, value in declared.items()
+        }
+        return self._digest(roots)
+
+    def close(
+        self, status: str, exit_code: int, *, state_digest: str = "", traceback: str = ""
+    ) -> Outcome:
+        """End the attempt and write down how."""
+        mark = self._trace.mark if self._trace is not None else self._trace_start
+        outcome = Outcome(
+            status=status,
+            exit_code=exit_code,
+            ended=time.time(),
+            steps=self.step,
+            state_digest=state_digest,
+            trace_digest=mark.chain,
+            traceback=traceback,
+            diverged_at=self.diverged_at,
+        )
+        try:
+            if self._trace is not None:
+                self._trace.sync()
+                self._trace.close()
+            self._output.sync()
+            self.folder.write_outcome(outcome)
+        finally:
+            self._watch.stop()
+            for framework in self._frameworks:
+                framework.release()
+            self._output.stop()
+            self._output.close()
+            self._lock.release()
+        return outcome
+
+    def _greeting(self) -> str:
+        name = self.folder.name
+        if self.resumed_at is None:
+            return f"run {name} (seed {self.record.seed})"
+        if self._rebuild is None:
+            return f"run {name}: it has no checkpoint yet, starting at its first step"
+        return f"run {name}: going on from step {self.resumed_at}"
+
+    def _damaged(self, error: DamagedCheckpoint, step: int) -> None:
+        Notices(quiet=False).say(
+            f"the checkpoint of step {step} can't be used: {error}. Trying the one before"
+        )
+
+    def _arrived(self, framework: Framework) -> None:
+        """A framework is there, at the start or right after its import."""
+        if framework not in self._frameworks:
+            self._frameworks.append(framework)
+            framework.prepare()
+            framework.pin(self._pinned)
+            framework.seed(self._seed)
+
+    def _first_loop(self) -> None:
+        """The program is set up: write down this attempt, now that its surroundings are known."""
+        self._started = True
+        fingerprint: dict[str, str] = {}
+        for framework in find.loaded():
+            fingerprint.update(framework.fingerprint())
+        if self._rebuild is not None and not self._accept_changes:
+            names = sorted(self._pinned.keys() | fingerprint.keys())
+            changes = tuple(
+                f"{name}: it was {self._pinned.get(name, 'absent')}, "
+                f"it is {fingerprint.get(name, 'absent')}"
+                for name in names
+                if self._pinned.get(name) != fingerprint.get(name)
+            )
+            if changes:
+                raise ProgramChanged(self.folder.name, changes)
+        self.folder.add_attempt(
+            Attempt(
+                pid=os.getpid(),
+                host=socket.gethostname(),
+                started=time.time(),
+                resumed_at=self.resumed_at,
+                script_digest=self._script_digest,
+                fingerprint=fingerprint,
+            )
+        )
+
+    # ---------------------------------------------------------------- loops
+
+    def iterate(
+        self, iterable: Any, declared: Mapping[str, Any], frame: FrameType
+    ) -> Iterator[Any]:
+        """The items of a loop, from where the run is."""
+        level, saved = self._enter(declared, frame)
+        try:
+            source = level.source = advancing(iterable)
+            if isinstance(saved, SavedLoop):
+                self._restore(level, saved.exit)
+                return
+            if saved is not None:
+                self._go_on(level, saved)
+                self._put_back(level, saved)
+            else:
+                self._head(level)
+            while True:
+                watched = None if source.by_index or not level.iteration else positions_now()
+                try:
+                    item = next(source.iterator)
+                except StopIteration:
+                    self._saving.drop()
+                    return
+                if watched is not None and watched != positions_now():
+                    level.draws = True
+                    self._saving.drop()
+                self._saving.publish(self._sync)
+                level.under_way = True
+                yield item
+                self._head(level)
+        finally:
+            self._leave(level, saved if isinstance(saved, SavedLoop) else None)
+
+    def _enter(
+        self, declared: Mapping[str, Any], frame: FrameType
+    ) -> tuple[Level, SavedLoop | SavedLevel | None]:
+        if not self._started:
+            self._first_loop()
+        parent = self._unwind(self._running(frame))
+        self._settle()
+        site = f"{frame.f_code.co_qualname}#{parent.begun}"
+        path = (*parent.path(), site)
+        habits = self._habits.setdefault(path, Habits())
+        level = Level(site, parent, frame, dict(_checked(declared)), habits)
+        level.entry, level.line = digest_positions(positions_now()), frame.f_lineno
+        parent.begun += 1
+        parent.habits.nests = True
+        for loop in parent.finished:
+            loop.habits.followed = True
+        self._known[path] = level.declared
+        saved = self._rebuild.meet(level) if self._rebuild is not None else None
+        self._top = level
+        return level, saved
+
+    def _running(self, frame: FrameType) -> Level:
+        """The innermost loop whose function is still running."""
+        running = set()
+        each: FrameType | None = frame
+        while each is not None:
+            running.add(id(each))
+            each = each.f_back
+        level = self._top
+        while level.parent is not None and id(level.frame) not in running:
+            level = level.parent
+        return level
+
+    def _unwind(self, level: Level) -> Level:
+        """The program is back in `level`: loops inside it that it still holds are over."""
+        while self._top is not level and self._top.parent is not None:
+            self._leave(self._top, None)
+        return level
+
+    def _head(self, level: Level) -> None:
+        """A loop is about to take its next item: the place where a checkpoint may be taken."""
+        if self._top is not level:
+            self._unwind(level)
+        if self._ended is not None:
+            self._settle()
+        if level.under_way:
+            self._finish_iteration(level)
+            level.iteration += 1
+        if self._rebuild is not None:
+            raise self._rebuild.left_early(f"back at the loop {level.site}, line {level.line}")
+        if self._saving.off:
+            return
+        level.head = None
+        if self._saving.due(self.step) and self._take(level):
+            return
+        if level.habits.nests is not False:
+            self._keep_head(level)
+        elif level.iteration == 1:
+            walk(Roots.of(level).values())  # what can't be captured is said now, not an hour later
+
+    def _take(self, level: Level) -> bool:
+        """Copy a checkpoint, if one may be taken here."""
+        reason = obstacle(level, self._known)
+        if reason is not None:
+            if reason and not level.habits.nests:
+                self.notices.say(f"no checkpoint can be taken: {reason}", always=True)
+            return False
+        snapshot = self._keep_head(level)
+        assert self._trace is not None
+        self._saving.hold(level, snapshot, self.step, self._trace.mark, self._output.lengths())
+        return True
+
+    def _keep_head(self, level: Level) -> Snapshot:
+        assert level.source is not None
+        level.order = level.source.order()
+        level.head = snapshot = self._snapshot(level)
+        return snapshot
+
+    def _finish_iteration(self, level: Level) -> None:
+        """Count and trace an iteration, if it was a step: if no loop ran inside it."""
+        level.under_way = False
+        nested, level.begun = level.begun, 0
+        for loop in level.finished:
+            if loop.habits.followed is None:
+                loop.habits.followed = False
+        level.finished = []
+        if nested:
+            return
+        if level.habits.nests is None:
+            level.habits.nests = False
+        self.step += 1
+        digest = ""
+        if self.options.digest_every and self.step % self.options.digest_every == 0:
+            digest = self._digest(level.objects())
+        at = tuple((each.site, each.iteration) for each in level.stack())
+        assert self._trace is not None
+        chain = self._trace.append(Event(self.step, at, self._values, digest))
+        self._values = {}
+        self._reached("step")
+        if self._redone:
+            self._compare(self._redone.pop(self.step, chain), chain)
+
+    def _compare(self, expected: str, found: str) -> None:
+        """A step that an earlier attempt did already must come out as it did then."""
+        if expected != found and self.diverged_at is None:
+            self.diverged_at = self.step
+            self.notices.say(
+                f"step {self.step} did not come out as in the attempt before: something that the "
+                "program depends on is not restored. `detrain show` keeps this on record",
+                always=True,
+            )
+
+    def _leave(self, level: Level, passed: SavedLoop | None) -> None:
+        """A loop is over: passed over, exhausted, or left by break, return or an error."""
+        if level.gone or level.parent is None:
+            return
+        level.gone = True
+        self._top = level.parent
+        if level.under_way:
+            # Whether it was left by an error is known only when the program goes on.
+            self._ended = level
+        exit_state: Snapshot | SavedState | None = passed.exit if passed is not None else None
+        live = self._rebuild is None and not self._saving.off
+        if exit_state is None and live and level.habits.followed is not False:
+            exit_state = self._snapshot(level)
+        level.parent.finished.append(
+            Finished(level.site, level.entry, exit_state, level.declared, level.habits)
+        )
+
+    def _settle(self) -> None:
+        """The program goes on: what it left by break or return was an ordinary iteration."""
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            self._finish_iteration(ended)
+
+    # ---------------------------------------------------------------- states
+
+    def _snapshot(self, level: Level) -> Snapshot:
+        walked = walk(Roots.of(level).values())
+        return take(walked.tree, walked.leaves)
+
+    def _digest(self, roots: Mapping[str, Any]) -> str:
+        walked = walk(roots)
+        return digest_snapshot(take(walked.tree, walked.leaves))
+
+    def _sync(self) -> None:
+        assert self._trace is not None
+        self._trace.sync()
+        self._output.sync()
+
+    def _go_on(self, level: Level, saved: SavedLevel) -> None:
+        """Take an iterable to where the checkpoint left it."""
+        assert level.source is not None
+        try:
+            level.source.advance(saved.iteration, saved.origin)
+        except StopIteration:
+            raise ResumeMismatch(
+                f"the loop {level.site} at line {level.line}",
+                f"at least {saved.iteration} items, as in the first attempt",
+                "fewer",
+                "The iterable must give the same items in every attempt",
+            ) from None
+        found = level.source.order()
+        if found != saved.order:
+            raise ResumeMismatch(
+                f"the data of the loop {level.site} at line {level.line}",
+                f"the order of samples that the first attempt had ({saved.order})",
+                found,
+                "The sampler draws from a global generator, or from the clock, in the midst of an "
+                "epoch: let it draw once at the start, or from a generator of its own",
+            )
+        level.iteration, level.order = saved.iteration, saved.order
+
+    def _put_back(self, level: Level, saved: SavedLevel) -> None:
+        """Give the program the state at the head of this loop; go live if it is the innermost."""
+        assert self._rebuild is not None
+        self._restore(level, saved.state)
+        level.head = saved.state
+        if self._rebuild.enter(saved):
+            self._go_live()
+
+    def _restore(self, level: Level, saved: SavedState) -> None:
+        arrays = verified_arrays(self._store, saved)
+        roots = Roots.of(level)
+        where = f"the loop {level.site} at line {level.line}"
+        live, captured = roots.values(), {name for name, _ in saved.tree.roots}
+        if live.keys() != captured:
+            odd = sorted(live.keys() ^ captured)[0]
+            raise ResumeMismatch(
+                where,
+                "the objects that were declared in the first attempt",
+                f"{odd!r} in only one of the two",
+                "Declare the same names in every attempt",
+            )
+        found = restore(saved.tree, live, arrays.__getitem__)
+        for name, value in roots.objects.items():
+            if found[name] is not value:
+                raise ResumeMismatch(
+                    f"{name}, declared to {where}",
+                    f"a {type(found[name]).__name__} that can be filled in place",
+                    f"a {type(value).__name__}",
+                    "Build it in the same way in every attempt",
+                )
+        roots.bind(found)
+        reposition(saved.positions)
+
+    def _go_live(self) -> None:
+        assert self._rebuild is not None
+        manifest, self._rebuild = self._rebuild.manifest, None
+        self.step = manifest.step
+        self._trace = TraceWriter(self.folder.trace, manifest.trace)
+        self._output.go_live(manifest.output)
+        self._saving.resumed(manifest.step)
+        self._redone = {s: chain for s, chain in self._redone.items() if s > manifest.step}
+        self._values = {}
+
+
+def _checked(objects: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Declared objects must be such that they can be restored in place."""
+    for name, value in objects.items():
+        if type(value) in PLAIN or isinstance(value, tuple | frozenset):
+            raise UsageError(
+                f"{name}={value!r}: a {type(value).__name__} can't be restored in place. "
+                "Plain variables of the function that runs the loop are carried by themselves; "
+                "leave it out, or keep it in a list, a dictionary or an object"
+            )
+    return objects

@@ -1,0 +1,13 @@
+"""Public helpers for tests of programs that run under DETrain.
+
+`WarmProcess` starts programs from a process that has imported the framework already, so that a
+test can start, kill and resume a program many times a minute. `CRASH_POINTS` are the places where
+`DETRAIN_CRASH_AT` can kill it.
+"""
+
+from __future__ import annotations
+
+from detrain.checkpoint.commit import CRASH_POINTS
+from detrain.testing.warm import Child, WarmProcess
+
+__all__ = ["CRASH_POINTS", "Child", "WarmProcess"]

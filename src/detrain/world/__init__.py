@@ -1,0 +1,1 @@
+"""What the program asks of the world and does to it, answered and done once."""

@@ -1,0 +1,87 @@
+"""Killed anywhere and resumed, a run ends in the bits and the log of one that was never killed."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from detrain.testing import CRASH_POINTS
+
+pytestmark = pytest.mark.slow
+
+OPTIONS = ("--save-every", "3", "--digest-every", "5")
+STEPS = {"two_level": 36, "mixed": 85, "lbfgs": 36}
+
+
+def essence(found):
+    return {key: found[key] for key in ("status", "steps", "state_digest", "trace_digest")}
+
+
+@pytest.fixture(scope="module")
+def whole(warm, tmp_path_factory):
+    """Each program run once without interruption, when it is first asked for."""
+    from conftest import Runner
+
+    done = {}
+
+    def get(program):
+        if program not in done:
+            runner = Runner(warm, tmp_path_factory.mktemp(program))
+            ended = runner.run(program, "whole", *OPTIONS)
+            assert ended.code == 0, ended.stderr
+            done[program] = essence(runner.show("whole")), runner.log("whole")
+            assert done[program][0]["status"] == "complete"
+            assert done[program][0]["steps"] == STEPS[program]
+        return done[program]
+
+    return get
+
+
+def kills():
+    """50 ways to be killed: random steps, all commit points, twice and three times, epoch ends."""
+    draw = random.Random(20)
+    found = []
+    for program, steps in STEPS.items():
+        commits = steps // 3
+        found += [(program, [f"step:{n}"]) for n in draw.sample(range(1, steps), 5)]
+        found += [
+            (program, [f"{point}:{draw.randrange(1, commits)}"])
+            for point in draw.sample(CRASH_POINTS[1:], 5)
+        ]
+        found += [
+            (program, [f"step:{draw.randrange(4, steps)}", f"{draw.choice(CRASH_POINTS)}:2"])
+            for _ in range(2)
+        ]
+        found.append((program, ["step:2", "step:5", "cut:4", "manifest-renamed:1"]))
+        found += [(program, [draw.uniform(0.2, 1.5), "step:3"]) for _ in range(2)]
+    found += [("two_level", ["step:12"]), ("two_level", ["step:24", "step:1"])]
+    found += [("mixed", ["step:12"]), ("mixed", ["step:17", "step:2"]), ("lbfgs", ["step:18"])]
+    return found
+
+
+@pytest.mark.parametrize(("program", "points"), kills(), ids=str)
+def test_killed_and_resumed_is_the_same_run(runner, whole, program, points):
+    killed = 0
+    for point in points:
+        if isinstance(point, float):
+            ended = runner.run(program, "again", *OPTIONS, kill_after=point)
+        else:
+            ended = runner.run(program, "again", *OPTIONS, crash=point)
+        assert ended.code in (0, -9), ended.stderr
+        killed += ended.code == -9
+        if ended.code == 0:
+            break
+    else:
+        last = runner.run(program, "again", *OPTIONS)
+        assert last.code == 0, last.stderr
+    found = runner.show("again")
+    expected, log = whole(program)
+    assert essence(found) == expected
+    assert runner.log("again") == log
+    assert found["diverged_at"] is None
+    assert len(found["resumes"]) >= (1 if killed and isinstance(points[0], str) else 0)
+
+
+def test_the_number_of_kills_is_as_promised():
+    assert len(kills()) >= 50

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+import pytest
+
+from detrain.world.output import OutputLog
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """Replaces `sys.stdout` when called: before, pytest has it."""
+
+    def replace():
+        stream = io.StringIO()
+        monkeypatch.setattr(sys, "stdout", stream)
+        return stream
+
+    return replace
+
+
+def kept(folder):
+    return (folder / "stdout.log").read_text()
+
+
+def test_output_reaches_terminal_and_file(tmp_path, plain):
+    terminal = plain()
+    log = OutputLog(tmp_path, rebuilding=False)
+    log.start()
+    print("one")
+    sys.stdout.writelines(["two\n"])
+    log.stop()
+    print("after")
+    log.close()
+    assert terminal.getvalue() == "one\ntwo\nafter\n"
+    assert kept(tmp_path) == "one\ntwo\n"
+
+
+def test_what_is_printed_while_rebuilding_is_kept_once(tmp_path, plain):
+    terminal = plain()
+    first = OutputLog(tmp_path, rebuilding=False)
+    first.start()
+    print("setup")
+    mark = first.lengths()
+    print("lost with the crash")
+    first.stop()
+    first.close()
+    again = OutputLog(tmp_path, rebuilding=True)
+    again.start()
+    print("setup")
+    again.go_live(mark)
+    print("done anew")
+    again.stop()
+    again.close()
+    assert kept(tmp_path) == "setup\ndone anew\n"
+    assert terminal.getvalue() == "setup\nlost with the crash\ndone anew\n"
+
+
+def test_a_terminal_shows_rebuilding_dimmed(tmp_path, plain, monkeypatch):
+    terminal = plain()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    log = OutputLog(tmp_path, rebuilding=True)
+    log.start()
+    print("setup")
+    log.stop()
+    log.close()
+    assert terminal.getvalue() == "\x1b[2msetup\x1b[22m\n"
+
+
+def test_a_forked_worker_does_not_write_to_the_log(tmp_path, plain):
+    plain()
+    log = OutputLog(tmp_path, rebuilding=False)
+    log.start()
+    pid = os.fork()
+    if pid == 0:
+        sys.stdout.write("from a worker")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    log.stop()
+    log.close()
+    assert kept(tmp_path) == ""
