@@ -278,7 +278,7 @@ class Session:
         parent.habits.nests = True
         for loop in parent.finished:
             loop.habits.followed = True
-        self._known[path] = level.declared
+        self._known.setdefault(path, {}).update(level.declared)
         saved = self._rebuild.meet(level) if self._rebuild is not None else None
         self._top = level
         return level, saved
