@@ -93,9 +93,7 @@ def test_wrapped_loaders_are_seen_through(wrap, installed):
     loader, source = begin()
     source.advance(5, source.origin())
     assert text(source.iterator) == whole[5:]
-    if wrap != "zip":
-        assert source.by_index
-        assert len(loader.dataset.loaded) == 5
+    assert len(loader.dataset.loaded) == 5
 
 
 def test_a_bar_shows_where_the_loop_is(installed):
@@ -141,7 +139,7 @@ class Stream(IterableDataset):
 
 def test_streams_are_consumed(installed):
     source = advancing(DataLoader(Stream(), batch_size=2))
-    assert not source.by_index
+    assert not source.parts[0].by_index
     source.advance(3, source.origin())
     assert text(source.iterator) == ["tensor([6, 7])", "tensor([8, 9])"]
 
@@ -157,3 +155,68 @@ def test_uninstalling_gives_the_plain_loader_back():
     adapter.install()
     adapter.uninstall()
     assert not isinstance(iter(make()), adapter.LoaderIterator)
+
+
+def test_a_generator_that_draws_between_its_items_is_consumed_exactly():
+    import random
+
+    def walk():
+        at = 0.0
+        while True:
+            yield at
+            at += random.random()
+
+    random.seed(1)
+    source = advancing(walk())
+    items = []
+    for _ in range(6):
+        items.append(next(source.iterator))
+        random.random()  # the loop's body draws too
+    origin, order = source.origin(), source.order()
+    rest = [next(source.iterator) for _ in range(3)]
+    random.seed(1)
+    again = advancing(walk())
+    again.advance(6, origin)
+    assert again.order() == order
+    again.iterator  # noqa: B018
+    random.seed(1)
+    [random.random() for _ in range(6 + 5)]
+    assert [next(again.iterator) for _ in range(3)] == rest
+
+
+def test_a_generator_that_depends_on_other_state_is_found_out():
+    state = [1]
+
+    def items():
+        while True:
+            yield state[0]
+
+    source = advancing(items())
+    for n in range(4):
+        next(source.iterator)
+        state[0] = n
+    origin, order = source.origin(), source.order()
+    again = advancing(items())
+    again.advance(4, origin)
+    assert again.order() != order
+
+
+class Countdown:
+    def __init__(self):
+        self.left = 5
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.left -= 1
+        if self.left < 0:
+            raise StopIteration
+        return self.left
+
+
+def test_an_iterator_of_the_programs_own_is_state():
+    source = advancing(Countdown())
+    assert isinstance(source.held()[0], Countdown)
+    source.advance(3, "")
+    assert list(source.iterator) == [4, 3, 2, 1, 0]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import enum
 import functools
 import io
 import logging
+import re
 import threading
 import types
 import weakref
@@ -23,6 +25,7 @@ from detrain.capture.containers import (
 )
 from detrain.capture.form import Form, type_name
 from detrain.capture.hidden import hidden_base
+from detrain.capture.iterators import ITERATORS, IteratorForm, PositionForm
 from detrain.capture.objects import (
     NAMED,
     ArrayForm,
@@ -37,11 +40,12 @@ from detrain.capture.objects import (
     ValueForm,
 )
 from detrain.errors import UncapturableState
+from detrain.frameworks import find
 
 if TYPE_CHECKING:
     from detrain.frameworks.base import Framework
 
-__all__ = ["FORMS", "form_of"]
+__all__ = ["FORMS", "form_of", "is_standing"]
 
 FORMS: dict[str, Form] = {
     form.name: form
@@ -57,6 +61,8 @@ FORMS: dict[str, Form] = {
         NamedForm(),
         ObjectForm(),
         PartialForm(),
+        IteratorForm(),
+        PositionForm(),
         SetForm(),
         StandingForm(),
         StateDictForm(),
@@ -79,7 +85,6 @@ _BY_TYPE: dict[type, Form] = {
 
 _BY_CLASS: tuple[tuple[Any, Form], ...] = (
     (enum.Enum, FORMS["enum"]),
-    (NAMED, FORMS["named"]),
     (functools.partial, FORMS["partial"]),
     (list, FORMS["list"]),
     (dict, FORMS["dict"]),
@@ -98,7 +103,27 @@ _STANDING: tuple[type, ...] = (
     type(threading.Lock()),
     type(threading.RLock()),
     threading.local,
+    threading.Event,
+    threading.Condition,
+    re.Pattern,
+    types.CodeType,
+    types.FrameType,
+    types.TracebackType,
+    types.MappingProxyType,
+    types.CellType,
+    functools._lru_cache_wrapper,
+    argparse.ArgumentParser,
 )
+
+# Whole libraries whose objects show or report, or belong to the process.
+_STANDING_MODULES = frozenset(
+    {
+        "tqdm", "logging", "tensorboard", "tensorboardX", "wandb", "matplotlib", "rich",
+        "multiprocessing", "concurrent", "subprocess", "socket", "_csv", "csv", "typing",
+        "importlib", "contextlib", "weakref", "_weakref", "_weakrefset", "ctypes", "_ctypes",
+        "asyncio", "queue", "_queue", "_thread", "tempfile", "zipfile", "_io", "detrain",
+    }
+)  # fmt: skip
 
 _REFUSED: tuple[tuple[tuple[type, ...], str, str], ...] = (
     (
@@ -114,6 +139,14 @@ _REFUSED: tuple[tuple[tuple[type, ...], str, str], ...] = (
 )
 
 
+def is_standing(obj: Any) -> bool:
+    """Whether an object is a part of the process, not of the program's state."""
+    kind = type(obj)
+    if isinstance(obj, _STANDING) or kind.__module__.partition(".")[0] in _STANDING_MODULES:
+        return True
+    return any(framework.is_standing(obj) for framework in find.loaded())
+
+
 def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
     """The form of an object; `UncapturableState` if it has none."""
     kind = type(obj)
@@ -122,7 +155,15 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
         return known
     if values.encode(obj) is not None:
         return FORMS["value"]
+    if isinstance(obj, NAMED):
+        return FORMS["named"]
+    if kind in ITERATORS:
+        return FORMS["iterator"]
     for framework in frameworks:
+        if framework.iterator_state(obj) is not None:
+            return FORMS["position"]
+        if framework.is_standing(obj):
+            return FORMS["standing"]
         if framework.encode_value(obj) is not None:
             return FORMS["value"]
         if framework.generator_state(obj) is not None:
@@ -136,7 +177,7 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
     for cls, form in _BY_CLASS:
         if isinstance(obj, cls):
             return form
-    if isinstance(obj, _STANDING):
+    if is_standing(obj):
         return FORMS["standing"]
     for classes, reason, action in _REFUSED:
         if isinstance(obj, classes):

@@ -111,33 +111,37 @@ class EnumForm(Form):
 class NamedForm(Form):
     """Functions, classes and the like: the program's own text, found again by name.
 
-    What a function of the program closes over is state, and is walked.
+    What a function of the program closes over, its defaults and attributes, and what a class of
+    the program keeps for all its objects, are state, and are walked.
     """
 
     name = "named"
 
     def describe(self, obj: Any, path: str, walk: Walk) -> Node:
-        return Node("named", _name_of(obj), fields=walk.fields(_closure(obj).items(), path))
+        kept = kept_by(obj).items() if walk.is_own(obj) else ()
+        return Node("named", _name_of(obj), fields=walk.fields(kept, path))
 
     def matches(self, node: Node, live: Any) -> bool:
         return isinstance(live, NAMED) and _name_of(live) == node.type
 
     def children(self, node: Node, live: Any) -> Pairs:
-        cells = _closure(live)
-        return [(ref, cells[name]) for name, ref in node.fields if name in cells]
+        kept = kept_by(live) if node.fields else {}
+        return [(ref, kept[name]) for name, ref in node.fields if name in kept]
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
         return resolve(node.type, path)
 
     def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
-        cells = (
-            dict(zip(live.__code__.co_freevars, live.__closure__, strict=True))
-            if node.fields
-            else {}
-        )
+        kept = kept_by(live) if node.fields else {}
         for name, ref in node.fields:
-            if name in cells:
-                cells[name].cell_contents = restore.get(ref)
+            value = restore.get(ref)
+            if name in kept and identical([kept[name]], [value]):
+                continue
+            if name.startswith("<"):
+                cells = dict(zip(live.__code__.co_freevars, live.__closure__, strict=True))
+                cells[name[1:-1]].cell_contents = value
+            else:
+                setattr(live, name, value)
 
 
 class MethodForm(Form):
@@ -338,14 +342,25 @@ def _name_of(obj: Any) -> str:
     return f"{module}:{getattr(obj, '__qualname__', type(obj).__qualname__)}"
 
 
-def _closure(obj: Any) -> dict[str, Any]:
-    """What a function closes over; cells that are still empty are left out."""
-    if not isinstance(obj, types.FunctionType) or not obj.__closure__:
-        return {}
-    found = {}
-    for name, cell in zip(obj.__code__.co_freevars, obj.__closure__, strict=True):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return found
+def kept_by(obj: Any) -> dict[str, Any]:
+    """What a function or class keeps: `<name>` is a variable that a function closes over."""
+    if isinstance(obj, types.FunctionType):
+        found: dict[str, Any] = {}
+        for name, cell in zip(obj.__code__.co_freevars, obj.__closure__ or (), strict=True):
+            try:
+                found[f"<{name}>"] = cell.cell_contents
+            except ValueError:  # not bound yet
+                continue
+        if obj.__defaults__:
+            found["__defaults__"] = obj.__defaults__
+        if obj.__kwdefaults__:
+            found["__kwdefaults__"] = obj.__kwdefaults__
+        found.update(obj.__dict__)
+        return found
+    if isinstance(obj, type):
+        return {
+            name: value
+            for name, value in vars(obj).items()
+            if not name.startswith(("__", "_abc_")) and not isinstance(value, NAMED)
+        }
+    return {}

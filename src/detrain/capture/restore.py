@@ -50,6 +50,10 @@ class Restore:
     def run(self, live: Mapping[str, Any]) -> dict[str, Any]:
         """Match, then fill."""
         self._match(live)
+        for ref, obj in self._live.items():
+            facts = self._tree.nodes[ref].array
+            if facts is not None:
+                self._sharing.setdefault(facts.storage, obj)
         found = {name: self.get(ref) for name, ref in self._tree.roots}
         while self._to_fill:
             self._fill(self._to_fill.pop())

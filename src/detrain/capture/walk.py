@@ -7,6 +7,9 @@ the program goes on.
 
 from __future__ import annotations
 
+import sys
+import sysconfig
+import types
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,11 +22,21 @@ from detrain.frameworks.base import LiveLeaf
 from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, encode_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from detrain.frameworks.base import ArrayView, Framework
 
 __all__ = ["Walk", "Walked", "walk"]
+
+
+_LIBRARIES = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+def not_a_library(filename: str) -> bool:
+    """Whether a file lies outside the folders that Python's libraries are installed in."""
+    return not filename.startswith(_LIBRARIES) and not filename.startswith("<")
 
 
 @dataclass(frozen=True)
@@ -32,11 +45,16 @@ class Walked:
 
     tree: StateTree
     leaves: tuple[LiveLeaf, ...]
+    graphs: tuple[LiveLeaf, ...]
+    """Arrays that an autograd graph hangs on; they are captured without it."""
 
 
-def walk(roots: Mapping[str, Any]) -> Walked:
-    """Describe what is reachable from the roots; `UncapturableState` if some of it can't be."""
-    return Walk(find.loaded()).run(roots)
+def walk(roots: Mapping[str, Any], owns: Callable[[str], bool] = not_a_library) -> Walked:
+    """Describe what is reachable from the roots; `UncapturableState` if some of it can't be.
+
+    `owns` says whether a file is the program's own: what its functions and classes keep is state.
+    """
+    return Walk(find.loaded(), owns).run(roots)
 
 
 @dataclass(frozen=True)
@@ -51,8 +69,9 @@ class _Memory:
 class Walk:
     """One walk under way; `forms` call `ref` for each child."""
 
-    def __init__(self, frameworks: tuple[Framework, ...]) -> None:
+    def __init__(self, frameworks: tuple[Framework, ...], owns: Callable[[str], bool]) -> None:
         self.frameworks = frameworks
+        self._owns = owns
         self.transparent = frozenset().union(*(f.transparent for f in frameworks))
         self._nodes: list[Node] = []
         self._paths: list[str] = []
@@ -61,6 +80,7 @@ class Walk:
         # Keeps temporary objects alive, so that no address is used twice.
         self._alive: list[Any] = []
         self._silent: set[int] = set()
+        self._graphs: list[LiveLeaf] = []
         self._leaves: dict[str, LiveLeaf] = {}
         self._memories: dict[object, _Memory] = {}
 
@@ -73,7 +93,7 @@ class Walk:
             self._nodes[index] = form_of(obj, path, self.frameworks).describe(obj, path, self)
         self._mark_shared_memory()
         tree = StateTree(refs, tuple(self._nodes), tuple(self._paths))
-        return Walked(tree, tuple(self._leaves.values()))
+        return Walked(tree, tuple(self._leaves.values()), tuple(self._graphs))
 
     def ref(self, obj: Any, path: str) -> Ref:
         """The reference to a child; the object is described later, once."""
@@ -109,6 +129,14 @@ class Walk:
             return f"{path}[#{position}]"
         return f"{path}.{key}" if self._index[id(owner)] in self._silent else f"{path}[{key!r}]"
 
+    def is_own(self, obj: Any) -> bool:
+        """Whether a function or class is part of the program's own text."""
+        if isinstance(obj, types.FunctionType):
+            return self._owns(obj.__code__.co_filename)
+        module = sys.modules.get(getattr(obj, "__module__", None) or "")
+        file = getattr(module, "__file__", None)
+        return isinstance(file, str) and self._owns(file)
+
     def array(self, obj: Any, framework: Framework, view: ArrayView, path: str) -> ArrayFacts:
         """Register an array; two that look at the very same elements share their bytes."""
         index = self._index[id(obj)]
@@ -124,6 +152,9 @@ class Walk:
             memory.leaves[layout] = leaf
             self._leaves[leaf] = LiveLeaf(leaf, framework, obj, view.nbytes, view.dtype, view.shape)
         memory.views.append((index, view))
+        if view.graph:
+            live = LiveLeaf(path, framework, obj, view.nbytes, view.dtype, view.shape)
+            self._graphs.append(live)
         return ArrayFacts(
             framework=framework.name,
             dtype=view.dtype,

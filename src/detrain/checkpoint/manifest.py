@@ -37,11 +37,11 @@ class SavedState(msgspec.Struct, frozen=True):
 
 
 class SavedLoop(msgspec.Struct, frozen=True):
-    """A loop that was finished before the cut, and the state that it left."""
+    """A loop that was finished before the cut: the state that it left, or None to run it again."""
 
     site: str
     entry: str
-    exit: SavedState
+    exit: SavedState | None
 
 
 class SavedLevel(msgspec.Struct, frozen=True):
@@ -74,7 +74,8 @@ class Manifest(msgspec.Struct, frozen=True):
         """All states, each once for each place that names it."""
         levels = [level.state for level in self.levels]
         loops = [loop for level in self.levels for loop in level.finished]
-        return [*levels, *(loop.exit for loop in (*self.finished, *loops))]
+        exits = [loop.exit for loop in (*self.finished, *loops)]
+        return [*levels, *(state for state in exits if state is not None)]
 
     def files(self) -> dict[str, int]:
         """The data files, with their sizes."""

@@ -56,7 +56,7 @@ def take(tree: StateTree, leaves: Iterable[LiveLeaf]) -> Snapshot:
     return Snapshot(tree, tuple(arrays), positions_now())
 
 
-def digest_snapshot(snapshot: Snapshot) -> str:
-    """The digest of the state that was copied."""
+def digest_snapshot(snapshot: Snapshot, *, floats: bool = True) -> str:
+    """The digest of the state that was copied; without Python's floats if clocks may be in them."""
     digests = {array.name: digest_array(array.data) for array in snapshot.arrays}
-    return digest_state(snapshot.tree, digests, snapshot.positions)
+    return digest_state(snapshot.tree, digests, snapshot.positions, floats=floats)

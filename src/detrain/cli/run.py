@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,10 +10,14 @@ import click
 
 from detrain import __version__
 from detrain.errors import DetrainError, UsageError
+from detrain.instrument.hook import Instrument
+from detrain.instrument.project import Project, read_project
 from detrain.runs.choose import Wanted, runs_root
 from detrain.runtime.api import close_session, ending, open_session
+from detrain.runtime.hooks import Hooks
 from detrain.runtime.options import Options
 from detrain.runtime.script import run_script
+from detrain.runtime.session import Session
 
 __all__ = ["run"]
 
@@ -66,8 +71,10 @@ def run(
     options = Options(quiet=quiet).typing(
         save_every=save_every, keep=keep, digest_every=digest_every, seed=seed
     )
-    session = open_session(wanted, options)
-    error = run_script(script, args)
+    search = tuple(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
+    project = read_project(wanted.script, search)
+    session = open_session(wanted, options, project.owns)
+    error = _execute(session, project, script, args)
     status, code, trace = ending(error)
     try:
         close_session(session, status, code, trace)
@@ -78,10 +85,26 @@ def run(
     sys.exit(code)
 
 
+def _execute(
+    session: Session, project: Project, script: Path, args: tuple[str, ...]
+) -> BaseException | None:
+    """Run the script: as it is if it uses the API, with its training loops found otherwise."""
+    instrument, hooks = Instrument(project), Hooks(session)
+    if project.imports("detrain"):
+        return run_script(script, args, instrument.plain())
+    instrument.start()
+    hooks.start()
+    try:
+        return run_script(script, args, instrument.script())
+    finally:
+        instrument.stop()
+        hooks.stop()
+
+
 def _farewell(status: str, steps: int, name: str) -> str:
     if status == "complete" and steps == 0:
         return (
-            f"run {name} is complete, but it met no loop of DETrain's: nothing was checkpointed. "
-            "Write `for … in detrain.loop(…)`"
+            f"run {name} is complete, but no training loop was found in it: nothing was "
+            "checkpointed. `for … in detrain.loop(…)` marks one"
         )
     return f"run {name} is {status} after {steps} steps"

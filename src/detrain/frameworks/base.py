@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from detrain.state import ArrayFacts
 
@@ -34,6 +34,7 @@ class ArrayView:
     strides: tuple[int, ...] | None = None
     device: str = "cpu"
     requires_grad: bool = False
+    graph: bool = False
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -68,6 +69,9 @@ class Positioned(Protocol):
     def generators(self) -> list[Any]:
         """Generators of its own, which move with it."""
 
+    def owner(self) -> Any:
+        """What it iterates over: a loader."""
+
 
 class Framework(Protocol):
     """One framework's answers."""
@@ -89,6 +93,24 @@ class Framework(Protocol):
 
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """Set what can be set to what an earlier fingerprint says."""
+
+    def is_standing(self, obj: Any) -> bool:
+        """Whether an object is a part of the process, not of the program's state."""
+
+    def iterator_state(self, obj: Any) -> tuple[Any, dict[str, Any]] | None:
+        """A loader's iterator as its loader and its place in it; None if `obj` is none."""
+
+    def set_iterator_state(self, obj: Any, state: Mapping[str, Any]) -> None:
+        """Move a loader's iterator."""
+
+    def new_iterator(self, owner: Any, state: Mapping[str, Any]) -> Any:
+        """A loader's iterator that is where `state` says."""
+
+    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
+        """Have `used` called if a backward pass goes through the graph of an array.
+
+        Gives what ends the watch; None if the array has no graph.
+        """
 
     def seed(self, seed: int) -> None:
         """Seed the global generators."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from detrain.frameworks.base import ArrayView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from detrain.state import ArrayFacts
 
@@ -41,6 +41,26 @@ class Stdlib:
 
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """Nothing can be set once the interpreter runs."""
+
+    def is_standing(self, obj: Any) -> bool:
+        """Nothing of it."""
+        return False
+
+    def iterator_state(self, obj: Any) -> tuple[Any, dict[str, Any]] | None:
+        """It has no loaders."""
+        return None
+
+    def set_iterator_state(self, obj: Any, state: Mapping[str, Any]) -> None:
+        """It has no loaders."""
+        raise TypeError(type(obj))
+
+    def new_iterator(self, owner: Any, state: Mapping[str, Any]) -> Any:
+        """It has no loaders."""
+        raise TypeError(type(owner))
+
+    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
+        """It has no graphs."""
+        return None
 
     def seed(self, seed: int) -> None:
         """Seed `random`."""

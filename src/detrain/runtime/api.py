@@ -11,10 +11,12 @@ from types import FrameType, TracebackType
 from typing import Any, Generic, TypeVar
 
 from detrain import __version__
+from detrain.capture.walk import not_a_library
 from detrain.errors import UsageError
 from detrain.runs.choose import Wanted, choose, runs_root, script_digest
 from detrain.runtime.crash import crash_point
 from detrain.runtime.options import Options
+from detrain.runtime.roots import Owns
 from detrain.runtime.session import Session
 
 __all__ = ["Loop", "Run", "active", "loop", "open_session", "run"]
@@ -32,8 +34,8 @@ def active() -> Session | None:
     return _active
 
 
-def open_session(wanted: Wanted, options: Options) -> Session:
-    """Choose the run that is meant and begin to work on it."""
+def open_session(wanted: Wanted, options: Options, owns: Owns = not_a_library) -> Session:
+    """Choose the run that is meant and begin to work on it; `owns` says which files are its own."""
     global _active
     if _active is not None:
         raise UsageError(f"this process is at work on run {_active.folder.name!r} already")
@@ -44,6 +46,7 @@ def open_session(wanted: Wanted, options: Options) -> Session:
         options,
         script_digest(wanted.script),
         accept_changes=wanted.accept_changes,
+        owns=owns,
         reached=crash_point(),
     )
     session.start()
@@ -88,7 +91,7 @@ class Loop(Generic[Item]):
                 f"line {frame.f_lineno}: give enumerate(…), zip(…) and the like to run.loop, not "
                 "run.loop to them: `for i, x in run.loop(enumerate(loader))`"
             )
-        return self._session.iterate(self._iterable, self._declared, frame)
+        return self._session.declared_loop(self._iterable, self._declared, frame)
 
     def __len__(self) -> int:
         return len(self._iterable)  # type: ignore[arg-type]

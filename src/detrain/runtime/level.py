@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from detrain.capture.frames import bind, plain_variables
-
 if TYPE_CHECKING:
-    from detrain.checkpoint.manifest import SavedState
+    from detrain.checkpoint.manifest import SavedLoop, SavedState
     from detrain.checkpoint.snapshot import Snapshot
     from detrain.runtime.advance import Advancing
 
-__all__ = ["Finished", "Habits", "Level", "Roots"]
+__all__ = ["Finished", "Habits", "Level"]
 
 
 @dataclass
@@ -34,17 +32,6 @@ class Habits:
 
 
 @dataclass
-class Finished:
-    """A loop that ended in its parent's current iteration; `exit` is the state that it left."""
-
-    site: str
-    entry: str
-    exit: Snapshot | SavedState | None
-    declared: dict[str, Any]
-    habits: Habits
-
-
-@dataclass
 class Level:
     """One active loop, or (as `parent` None) the run around all loops."""
 
@@ -55,6 +42,10 @@ class Level:
     habits: Habits
     entry: str = ""
     line: int = 0
+    whole: bool = False
+    """Whether its state is all that the program can reach, rather than what was declared."""
+    entered_at: float = 0.0
+    """When it was entered: what took long is passed over on resume, the rest is run again."""
     source: Advancing | None = None
     iteration: int = 0
     under_way: bool = False
@@ -70,6 +61,9 @@ class Level:
     """The state at the head of this iteration, if it was kept."""
     order: str = ""
     """The iterable's account of the items before this iteration, if the head was kept."""
+
+    passed: SavedLoop | None = None
+    """What is known of it, if it is passed over on resume."""
 
     def path(self) -> tuple[str, ...]:
         """The sites from the outermost loop to this one."""
@@ -87,8 +81,35 @@ class Level:
         found = {} if self.parent is None else self.parent.objects()
         _add(found, self.declared)
         for loop in self.finished:
-            _add(found, loop.declared)
+            _add(found, loop.level.declared)
         return found
+
+
+@dataclass
+class Finished:
+    """A loop that ended in its parent's current iteration.
+
+    `exit` is the state that it left. One without is run again on resume, if DETrain found it; one
+    that the program wrote can't be, because the state before it was not declared as a whole.
+    """
+
+    level: Level
+    exit: Snapshot | SavedState | None
+
+    @property
+    def site(self) -> str:
+        """Its site."""
+        return self.level.site
+
+    @property
+    def habits(self) -> Habits:
+        """What is known of its site."""
+        return self.level.habits
+
+    @property
+    def entered_at(self) -> float:
+        """When it was entered."""
+        return self.level.entered_at
 
 
 def _add(found: dict[str, Any], more: dict[str, Any]) -> None:
@@ -97,39 +118,3 @@ def _add(found: dict[str, Any], more: dict[str, Any]) -> None:
         while name in found and found[name] is not value:
             name += "'"
         found[name] = value
-
-
-@dataclass(frozen=True)
-class Roots:
-    """What a state is captured from and restored to: declared objects and plain variables.
-
-    `own` are generators of the loops' iterables. `frames` are the functions that run the loops,
-    each with the name under which its plain variables are captured, as one dictionary.
-    """
-
-    objects: dict[str, Any]
-    own: dict[str, Any]
-    frames: dict[str, FrameType]
-
-    @staticmethod
-    def of(level: Level) -> Roots:
-        """The roots at the head of a loop."""
-        own: dict[str, Any] = {}
-        frames: dict[str, FrameType] = {}
-        for each in level.stack():
-            generators = each.source.generators() if each.source is not None else []
-            if generators:
-                own[f"generators of {' '.join(each.path())}"] = generators
-            if each.frame is not None and all(each.frame is not f for f in frames.values()):
-                frames[f"variables of {' '.join(each.path())}"] = each.frame
-        return Roots(level.objects(), own, frames)
-
-    def values(self) -> dict[str, Any]:
-        """All of them, as the walk takes them."""
-        variables = {name: plain_variables(frame) for name, frame in self.frames.items()}
-        return {**self.objects, **self.own, **variables}
-
-    def bind(self, restored: dict[str, Any]) -> None:
-        """Give the functions their variables back."""
-        for name, frame in self.frames.items():
-            bind(frame, restored[name])

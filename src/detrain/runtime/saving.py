@@ -1,14 +1,17 @@
 """The way out into a checkpoint: when one is due, where one may be taken, how it is published.
 
-A checkpoint is decided and copied at a loop's head and published when the next item has come: a
-loop that is just ending has no iteration left in which its variables would be bound again.
+A checkpoint is copied at a loop's head and published when the iteration that follows has gone well.
+A loop that is just ending has no iteration left in which its variables would be bound again; and
+only the iteration shows whether an autograd graph, which is not captured, reaches across the head.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.commit import publish, retire, save_state
@@ -17,6 +20,7 @@ from detrain.checkpoint.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from detrain.checkpoint.store import LocalStore
+    from detrain.frameworks.base import LiveLeaf
     from detrain.runtime.level import Finished, Level
     from detrain.runtime.options import Options
     from detrain.trace.log import TraceMark
@@ -40,18 +44,29 @@ def obstacle(level: Level, known: dict[tuple[str, ...], dict[str, object]]) -> s
                 )
     each: Level | None = level
     while each is not None:
-        if each.draws:
-            return (
-                f"the iterable of the loop {each.site} (line {each.line}) draws random numbers "
-                "between its items, so that it can't be taken up in the middle: give it a "
-                "generator of its own, or draw at its start"
-            )
+        why = each.source.obstacle() if each.source is not None else ""
+        if why:
+            return f"the iterable of the loop {each.site} (line {each.line}) {why}"
         if each is not level and each.parent is not None and each.head is None:
             return ""  # an inner loop that was not expected; the next iteration keeps its way
-        if any(loop.exit is None for loop in each.finished):
+        if any(loop.exit is None and not loop.level.whole for loop in each.finished):
             return ""
         each = each.parent
     return None
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A checkpoint that is copied and waits to be confirmed."""
+
+    level: Level
+    step: int
+    trace: TraceMark
+    output: dict[str, int]
+    stack: list[tuple[Level, int, str, list[Finished]]]
+    finished: list[Finished]
+    used: list[str]
+    ends: list[Callable[[], None]]
 
 
 class Saving:
@@ -62,14 +77,16 @@ class Saving:
         store: LocalStore,
         options: Options,
         reached: Callable[[str], None],
+        say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._say = say
         self._store, self.options, self._reached, self._clock = store, options, reached, clock
         numbers = [re.match(r"(\d+)\.safetensors", name) for name in store.names()]
         self._number = max((int(found[1]) for found in numbers if found), default=0)
         self.last_step = 0
         self._last_time = clock()
-        self._pending: tuple[Level, Snapshot, int, TraceMark, dict[str, int]] | None = None
+        self._held: _Held | None = None
 
     @property
     def off(self) -> bool:
@@ -84,59 +101,89 @@ class Saving:
         return every.due(step - self.last_step, self._clock() - self._last_time)
 
     def hold(
-        self, level: Level, snapshot: Snapshot, step: int, trace: TraceMark, output: dict[str, int]
+        self,
+        level: Level,
+        step: int,
+        trace: TraceMark,
+        output: dict[str, int],
+        graphs: Iterable[LiveLeaf],
     ) -> None:
-        """Keep what is to be published when the loop's next item has come."""
-        self._pending = (level, snapshot, step, trace, output)
+        """Keep what is to be published when this iteration of the loop has gone well."""
+        root = level
+        while root.parent is not None:
+            root = root.parent
+        stack = level.stack()
+        frozen = [(each, each.iteration, each.order, list(each.finished)) for each in stack]
+        used: list[str] = []
+        ends = []
+        for leaf in graphs:
+            end = leaf.framework.watch_graph(leaf.array, partial(used.append, leaf.name))
+            if end is not None:
+                ends.append(end)
+        self._held = _Held(level, step, trace, output, frozen, list(root.finished), used, ends)
         self._reached("cut")
 
     def resumed(self, step: int) -> None:
         """The run goes on from the checkpoint of this step."""
         self.last_step, self._last_time = step, self._clock()
 
-    def drop(self) -> None:
-        """The loop ended instead."""
-        self._pending = None
+    def drop(self, level: Level) -> None:
+        """The loop ended instead of going into another iteration."""
+        if self._held is not None and self._held.level is level:
+            self._release()
 
-    def publish(self, sync: Callable[[], None]) -> None:
-        """Make the held checkpoint durable and the newest; `sync` makes the run's own files so."""
-        if self._pending is None:
+    def confirm(self, level: Level, sync: Callable[[], None]) -> None:
+        """An iteration has gone well: publish what was held at its head.
+
+        `sync` makes the run's own files durable.
+        """
+        held = self._held
+        if held is None or held.level is not level:
             return
-        level, snapshot, step, trace, output = self._pending
-        self._pending = None
-        level.head = snapshot
-        levels = tuple(self._saved_level(each) for each in level.stack())
-        root = level
-        while root.parent is not None:
-            root = root.parent
-        finished = self._saved_loops(root.finished)
+        self._release()
+        if held.used:
+            self._say(
+                f"the checkpoint of step {held.step} is not kept: {held.used[0]} carries an "
+                "autograd graph from one iteration into the next, which can't be saved. Another "
+                "step may do; detach() it where it is not needed"
+            )
+            return
+        levels = tuple(self._saved_level(*each) for each in held.stack)
+        finished = self._saved_loops(held.finished)
         sync()
         self._reached("output-synced")
-        manifest = Manifest(step, time.time(), finished, levels, trace, output)
+        manifest = Manifest(held.step, time.time(), finished, levels, held.trace, held.output)
         publish(self._store, manifest)
-        self.last_step, self._last_time = step, self._clock()
+        self.last_step, self._last_time = held.step, self._clock()
         retire(self._store, self.options.keep, self._reached)
 
-    def _saved_level(self, level: Level) -> SavedLevel:
+    def _release(self) -> None:
+        if self._held is not None:
+            for end in self._held.ends:
+                end()
+            self._held = None
+
+    def _saved_level(
+        self, level: Level, iteration: int, order: str, finished: list[Finished]
+    ) -> SavedLevel:
         assert level.head is not None
-        assert level.source is not None
         level.head = self._durable(level.head)
         return SavedLevel(
             site=level.site,
-            iteration=level.iteration,
+            iteration=iteration,
             entry=level.entry,
-            origin=level.source.origin(),
-            order=level.order,
-            finished=self._saved_loops(level.finished),
+            origin=level.source.origin() if level.source is not None else "",
+            order=order,
+            finished=self._saved_loops(finished),
             state=level.head,
         )
 
     def _saved_loops(self, loops: list[Finished]) -> tuple[SavedLoop, ...]:
         saved = []
         for loop in loops:
-            assert loop.exit is not None
-            loop.exit = self._durable(loop.exit)
-            saved.append(SavedLoop(loop.site, loop.entry, loop.exit))
+            if loop.exit is not None:
+                loop.exit = self._durable(loop.exit)
+            saved.append(SavedLoop(loop.site, loop.level.entry, loop.exit))
         return tuple(saved)
 
     def _durable(self, state: Snapshot | SavedState) -> SavedState:

@@ -8,35 +8,29 @@ import types
 from collections.abc import Sequence
 from pathlib import Path
 
-from detrain.errors import UsageError
-
 __all__ = ["run_script"]
 
 
-def run_script(script: Path, argv: Sequence[str]) -> BaseException | None:
-    """Execute the script as `__main__`; gives the exception that ended it, if one did.
+def run_script(script: Path, argv: Sequence[str], code: types.CodeType) -> BaseException | None:
+    """Execute the script's code as `__main__`; gives the exception that ended it, if one did.
 
     The traceback of an error is printed as Python prints it, from the script's first line on.
     """
-    try:
-        source = script.read_bytes()
-    except OSError as error:
-        raise UsageError(f"can't read the script {script}: {error.strerror}") from error
     module = types.ModuleType("__main__")
-    module.__file__ = str(script)
+    module.__file__ = str(script.absolute())
     module.__dict__["__builtins__"] = __builtins__
     before = sys.argv, sys.path[:], sys.modules.get("__main__")
     sys.argv = [str(script), *argv]
     sys.path[0] = str(script.absolute().parent)
     sys.modules["__main__"] = module
     try:
-        exec(compile(source, str(script), "exec", dont_inherit=True), module.__dict__)
+        exec(code, module.__dict__)
     except SystemExit as error:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)
         return error
     except BaseException as error:
-        trimmed = error.with_traceback(_from_script(error.__traceback__, str(script)))
+        trimmed = error.with_traceback(_from_script(error.__traceback__, code.co_filename))
         if not isinstance(error, KeyboardInterrupt):
             traceback.print_exception(trimmed)
         return trimmed

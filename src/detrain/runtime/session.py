@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from detrain.capture.restore import restore
-from detrain.capture.walk import walk
+from detrain.capture.walk import not_a_library, walk
 from detrain.checkpoint.commit import load_newest, verified_arrays
 from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.manifest import SavedLevel, SavedLoop, SavedState
@@ -29,15 +29,16 @@ from detrain.checkpoint.snapshot import (
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint, ProgramChanged, ResumeMismatch, UsageError
 from detrain.frameworks import find
-from detrain.frameworks.base import Framework
+from detrain.frameworks.base import Framework, LiveLeaf
 from detrain.runs.folder import RunFolder
 from detrain.runs.lock import RunLock
 from detrain.runs.records import Attempt, Outcome, RunRecord
 from detrain.runtime.advance import advancing
-from detrain.runtime.level import Finished, Habits, Level, Roots
+from detrain.runtime.level import Finished, Habits, Level
 from detrain.runtime.notice import Notices
 from detrain.runtime.options import Options
 from detrain.runtime.rebuild import Rebuild
+from detrain.runtime.roots import Owns, Roots
 from detrain.runtime.saving import Saving, obstacle
 from detrain.state import PLAIN
 from detrain.trace.digest import digest_positions
@@ -45,7 +46,13 @@ from detrain.trace.event import Event
 from detrain.trace.log import EMPTY, TraceWriter, read_trace
 from detrain.world.output import OutputLog
 
-__all__ = ["Session"]
+__all__ = ["Entered", "Session"]
+
+Entered = tuple[Level, SavedLoop | SavedLevel | None]
+"""A loop that was entered, and what the checkpoint knows of it while the run is being rebuilt."""
+
+WORTH_KEEPING = 2.0
+"""Seconds: a finished loop that took longer is passed over on resume, a shorter one run again."""
 
 
 class Session:
@@ -59,6 +66,7 @@ class Session:
         script_digest: str,
         *,
         accept_changes: bool = False,
+        owns: Owns = not_a_library,
         reached: Callable[[str], None] = ignore,
     ) -> None:
         self.folder, self.record, self.options = folder, record, options
@@ -66,6 +74,7 @@ class Session:
         self.step = 0
         self._accept_changes = accept_changes
         self._reached = reached
+        self._owns = owns
         self._lock = RunLock(folder.path, folder.name)
         try:
             before = folder.attempts()
@@ -90,10 +99,12 @@ class Session:
         self._trace = TraceWriter(folder.trace, start) if manifest is None else None
         self._trace_start = start
         self._output = OutputLog(folder.path, rebuilding=manifest is not None)
-        self._saving = Saving(self._store, options, reached)
+        self._saving = Saving(self._store, options, reached, self._attention)
         self._base = Level("", None, None, {}, Habits(nests=True))
         self._top = self._base
         self._ended: Level | None = None
+        self._free: Level | None = None
+        self._final = ""
         self._habits: dict[tuple[str, ...], Habits] = {}
         self._known: dict[tuple[str, ...], dict[str, Any]] = {}
         self._values: dict[str, str] = {}
@@ -148,7 +159,7 @@ class Session:
             for path, declared in sorted(self._known.items())
             for name, value in declared.items()
         }
-        return self._digest(roots)
+        return self._digest(roots) if roots else self._final
 
     def close(
         self, status: str, exit_code: int, *, state_digest: str = "", traceback: str = ""
@@ -187,6 +198,9 @@ class Session:
         if self._rebuild is None:
             return f"run {name}: it has no checkpoint yet, starting at its first step"
         return f"run {name}: going on from step {self.resumed_at}"
+
+    def _attention(self, text: str) -> None:
+        self.notices.say(text, always=True)
 
     def _damaged(self, error: DamagedCheckpoint, step: int) -> None:
         Notices(quiet=False).say(
@@ -230,15 +244,94 @@ class Session:
 
     # ---------------------------------------------------------------- loops
 
-    def iterate(
+    def declared_loop(
         self, iterable: Any, declared: Mapping[str, Any], frame: FrameType
     ) -> Iterator[Any]:
-        """The items of a loop, from where the run is."""
-        level, saved = self._enter(declared, frame)
+        """The items of a loop that the program wrote with `run.loop`, from where the run is."""
+        parent = self._running(frame)
+        site = f"{frame.f_code.co_qualname}#{parent.begun}"
+        level, saved = self._enter(site, parent, frame, declared, whole=False)
+        return self._items(level, saved, iterable)
+
+    def entering(self, site: str, frame: FrameType) -> Entered | None:
+        """A loop that DETrain found is about to begin; None while its surroundings run again."""
+        if self._runs_free(site, frame):
+            return None
+        parent = self._running(frame)
+        while parent.frame is frame and not _is_inside(site, parent.site):
+            parent = parent.parent or self._base
+        return self._enter(site, parent, frame, {}, whole=True)
+
+    def found_loop(self, entered: Entered | None, iterable: Any) -> Iterator[Any]:
+        """The items of a loop that DETrain found, from where the run is."""
+        return iter(iterable) if entered is None else self._items(*entered, iterable)
+
+    def tick(self, site: str, frame: FrameType) -> None:
+        """A while loop is about to evaluate its test: a head, as that of any other loop."""
+        if self._runs_free(site, frame):
+            return
+        level = self._top
+        while level.parent is not None and not (level.site == site and level.frame is frame):
+            level = level.parent
+        if level.parent is not None:
+            self._head(level)
+            return
+        entered = self.entering(site, frame)
+        assert entered is not None
+        level, saved = entered
+        if isinstance(saved, SavedLoop):
+            if saved.exit is None:
+                self._free = level
+            else:
+                self._restore(level, saved.exit)
+                level.passed = saved
+        elif saved is not None:
+            level.iteration = saved.iteration
+            self._put_back(level, saved)
+        else:
+            self._head(level)
+
+    def is_passed(self, site: str) -> bool:
+        """Whether a while loop is passed over."""
+        return self._top.site == site and self._top.passed is not None
+
+    def begun(self, site: str) -> None:
+        """A while loop's test was true."""
+        if self._free is None and self._top.site == site:
+            self._top.under_way = True
+
+    def done(self, site: str, frame: FrameType) -> None:
+        """A loop that DETrain found is over: by its end or by break, not by return or an error."""
+        if self._free is not None:
+            if self._free.site == site and self._free.frame is frame:
+                self._leave(self._free)
+            return
+        level = self._top
+        if level.site == site and level.frame is frame:  # a while loop: others leave by themselves
+            if not level.under_way:
+                self._saving.drop(level)
+            self._leave(level)
+        parent = self._top
+        if self._rebuild is not None or self._saving.off or not parent.finished:
+            return
+        loop = parent.finished[-1]
+        took_long = time.monotonic() - loop.entered_at > WORTH_KEEPING
+        if loop.site == site and took_long and not site.endswith("!"):
+            self._settle()
+            loop.exit = self._snapshot(loop.level)
+
+    def _items(
+        self, level: Level, saved: SavedLoop | SavedLevel | None, iterable: Any
+    ) -> Iterator[Any]:
         try:
             source = level.source = advancing(iterable)
             if isinstance(saved, SavedLoop):
-                self._restore(level, saved.exit)
+                if saved.exit is not None:
+                    self._restore(level, saved.exit)
+                    level.passed = saved
+                    return
+                self._free = level
+                yield from source.iterator
                 return
             if saved is not None:
                 self._go_on(level, saved)
@@ -246,34 +339,35 @@ class Session:
             else:
                 self._head(level)
             while True:
-                watched = None if source.by_index or not level.iteration else positions_now()
                 try:
                     item = next(source.iterator)
                 except StopIteration:
-                    self._saving.drop()
+                    self._saving.drop(level)
                     return
-                if watched is not None and watched != positions_now():
-                    level.draws = True
-                    self._saving.drop()
-                self._saving.publish(self._sync)
                 level.under_way = True
                 yield item
                 self._head(level)
         finally:
-            self._leave(level, saved if isinstance(saved, SavedLoop) else None)
+            self._leave(level)
 
     def _enter(
-        self, declared: Mapping[str, Any], frame: FrameType
-    ) -> tuple[Level, SavedLoop | SavedLevel | None]:
+        self,
+        site: str,
+        parent: Level,
+        frame: FrameType,
+        declared: Mapping[str, Any],
+        *,
+        whole: bool,
+    ) -> Entered:
         if not self._started:
             self._first_loop()
-        parent = self._unwind(self._running(frame))
+        self._unwind(parent)
         self._settle()
-        site = f"{frame.f_code.co_qualname}#{parent.begun}"
         path = (*parent.path(), site)
         habits = self._habits.setdefault(path, Habits())
-        level = Level(site, parent, frame, dict(_checked(declared)), habits)
+        level = Level(site, parent, frame, dict(_checked(declared)), habits, whole=whole)
         level.entry, level.line = digest_positions(positions_now()), frame.f_lineno
+        level.entered_at = time.monotonic()
         parent.begun += 1
         parent.habits.nests = True
         for loop in parent.finished:
@@ -285,21 +379,29 @@ class Session:
 
     def _running(self, frame: FrameType) -> Level:
         """The innermost loop whose function is still running."""
-        running = set()
-        each: FrameType | None = frame
-        while each is not None:
-            running.add(id(each))
-            each = each.f_back
+        running = _frames(frame)
         level = self._top
         while level.parent is not None and id(level.frame) not in running:
             level = level.parent
         return level
 
-    def _unwind(self, level: Level) -> Level:
+    def _runs_free(self, site: str, frame: FrameType) -> bool:
+        """Whether the program is inside a loop that is run again whole, without being looked at."""
+        free = self._free
+        if free is None:
+            return False
+        if frame is free.frame:
+            inside = site == free.site or _is_inside(site, free.site)
+        else:
+            inside = id(free.frame) in _frames(frame)
+        if not inside:
+            self._leave(free)
+        return inside
+
+    def _unwind(self, level: Level) -> None:
         """The program is back in `level`: loops inside it that it still holds are over."""
         while self._top is not level and self._top.parent is not None:
-            self._leave(self._top, None)
-        return level
+            self._leave(self._top)
 
     def _head(self, level: Level) -> None:
         """A loop is about to take its next item: the place where a checkpoint may be taken."""
@@ -320,7 +422,8 @@ class Session:
         if level.habits.nests is not False:
             self._keep_head(level)
         elif level.iteration == 1:
-            walk(Roots.of(level).values())  # what can't be captured is said now, not an hour later
+            # What can't be captured is said now, not an hour later.
+            walk(Roots.of(level, self._owns).values(), self._owns)
 
     def _take(self, level: Level) -> bool:
         """Copy a checkpoint, if one may be taken here."""
@@ -329,16 +432,17 @@ class Session:
             if reason and not level.habits.nests:
                 self.notices.say(f"no checkpoint can be taken: {reason}", always=True)
             return False
-        snapshot = self._keep_head(level)
+        watched = self._keep_head(level)
         assert self._trace is not None
-        self._saving.hold(level, snapshot, self.step, self._trace.mark, self._output.lengths())
+        self._saving.hold(level, self.step, self._trace.mark, self._output.lengths(), watched)
         return True
 
-    def _keep_head(self, level: Level) -> Snapshot:
-        assert level.source is not None
-        level.order = level.source.order()
-        level.head = snapshot = self._snapshot(level)
-        return snapshot
+    def _keep_head(self, level: Level) -> tuple[LiveLeaf, ...]:
+        """Copy the state at a loop's head; gives the arrays whose graphs are not in it."""
+        level.order = level.source.order() if level.source is not None else ""
+        walked = walk(Roots.of(level, self._owns).values(), self._owns)
+        level.head = take(walked.tree, walked.leaves)
+        return walked.graphs
 
     def _finish_iteration(self, level: Level) -> None:
         """Count and trace an iteration, if it was a step: if no loop ran inside it."""
@@ -349,20 +453,22 @@ class Session:
                 loop.habits.followed = False
         level.finished = []
         if nested:
+            self._saving.confirm(level, self._sync)
             return
         if level.habits.nests is None:
             level.habits.nests = False
         self.step += 1
         digest = ""
         if self.options.digest_every and self.step % self.options.digest_every == 0:
-            digest = self._digest(level.objects())
+            digest = self._digest_at(level)
         at = tuple((each.site, each.iteration) for each in level.stack())
         assert self._trace is not None
         chain = self._trace.append(Event(self.step, at, self._values, digest))
         self._values = {}
-        self._reached("step")
         if self._redone:
             self._compare(self._redone.pop(self.step, chain), chain)
+        self._reached("step")
+        self._saving.confirm(level, self._sync)
 
     def _compare(self, expected: str, found: str) -> None:
         """A step that an earlier attempt did already must come out as it did then."""
@@ -374,22 +480,25 @@ class Session:
                 always=True,
             )
 
-    def _leave(self, level: Level, passed: SavedLoop | None) -> None:
+    def _leave(self, level: Level) -> None:
         """A loop is over: passed over, exhausted, or left by break, return or an error."""
         if level.gone or level.parent is None:
             return
         level.gone = True
-        self._top = level.parent
+        parent = self._top = level.parent
+        if self._free is level:
+            self._free = None
         if level.under_way:
             # Whether it was left by an error is known only when the program goes on.
             self._ended = level
+        passed = level.passed
         exit_state: Snapshot | SavedState | None = passed.exit if passed is not None else None
-        live = self._rebuild is None and not self._saving.off
-        if exit_state is None and live and level.habits.followed is not False:
-            exit_state = self._snapshot(level)
-        level.parent.finished.append(
-            Finished(level.site, level.entry, exit_state, level.declared, level.habits)
-        )
+        live = self._rebuild is None
+        if live and not level.whole and not self._saving.off and level.habits.followed is not False:
+            exit_state = exit_state or self._snapshot(level)
+        if live and level.whole and parent is self._base:
+            self._final = self._digest_at(level)
+        parent.finished.append(Finished(level, exit_state))
 
     def _settle(self) -> None:
         """The program goes on: what it left by break or return was an ordinary iteration."""
@@ -400,11 +509,17 @@ class Session:
     # ---------------------------------------------------------------- states
 
     def _snapshot(self, level: Level) -> Snapshot:
-        walked = walk(Roots.of(level).values())
+        walked = walk(Roots.of(level, self._owns).values(), self._owns)
         return take(walked.tree, walked.leaves)
 
+    def _digest_at(self, level: Level) -> str:
+        """The digest of the state at a loop: of what was declared, or of all but clock readings."""
+        if not level.whole:
+            return self._digest(level.objects())
+        return digest_snapshot(self._snapshot(level), floats=False)
+
     def _digest(self, roots: Mapping[str, Any]) -> str:
-        walked = walk(roots)
+        walked = walk(roots, self._owns)
         return digest_snapshot(take(walked.tree, walked.leaves))
 
     def _sync(self) -> None:
@@ -445,15 +560,17 @@ class Session:
 
     def _restore(self, level: Level, saved: SavedState) -> None:
         arrays = verified_arrays(self._store, saved)
-        roots = Roots.of(level)
+        roots = Roots.of(level, self._owns)
         where = f"the loop {level.site} at line {level.line}"
         live, captured = roots.values(), {name for name, _ in saved.tree.roots}
-        if live.keys() != captured:
-            odd = sorted(live.keys() ^ captured)[0]
+        missing = sorted(
+            (roots.objects.keys() | roots.own.keys()) ^ {n for n in captured if "/" not in n}
+        )
+        if missing:
             raise ResumeMismatch(
                 where,
                 "the objects that were declared in the first attempt",
-                f"{odd!r} in only one of the two",
+                f"{missing[0]!r} in only one of the two",
                 "Declare the same names in every attempt",
             )
         found = restore(saved.tree, live, arrays.__getitem__)
@@ -477,6 +594,20 @@ class Session:
         self._saving.resumed(manifest.step)
         self._redone = {s: chain for s, chain in self._redone.items() if s > manifest.step}
         self._values = {}
+
+
+def _is_inside(site: str, other: str) -> bool:
+    """Whether the loop of one site stands inside that of another, in one function."""
+    return site.startswith(other.rstrip("!") + ".")
+
+
+def _frames(frame: FrameType | None) -> set[int]:
+    """The addresses of a frame and of all that called it."""
+    found = set()
+    while frame is not None:
+        found.add(id(frame))
+        frame = frame.f_back
+    return found
 
 
 def _checked(objects: Mapping[str, Any]) -> Mapping[str, Any]:

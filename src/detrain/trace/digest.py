@@ -40,11 +40,16 @@ def digest_positions(positions: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def digest_state(
-    tree: StateTree, arrays: Mapping[str, str], positions: Mapping[str, Mapping[str, str]]
+    tree: StateTree,
+    arrays: Mapping[str, str],
+    positions: Mapping[str, Mapping[str, str]],
+    *,
+    floats: bool = True,
 ) -> str:
     """The digest of a state: its structure, its arrays' digests, its generators' positions.
 
-    The order in which a set lists its elements is no part of its value.
+    The order in which a set lists its elements is no part of its value. Without `floats`, Python's
+    own floating-point numbers are left out: they are what clocks give.
     """
     nodes = [
         msgspec.structs.replace(node, items=tuple(sorted(node.items, key=_order)))
@@ -52,7 +57,23 @@ def digest_state(
         else node
         for node in tree.nodes
     ]
-    return digest_text(_canonical.encode((tree.roots, nodes, arrays, positions)))
+    roots = tree.roots
+    if not floats:
+        roots = tuple((name, _no_float(ref)) for name, ref in roots)
+        nodes = [
+            msgspec.structs.replace(
+                node,
+                items=tuple(map(_no_float, node.items)),
+                keys=tuple(map(_no_float, node.keys)),
+                fields=tuple((name, _no_float(ref)) for name, ref in node.fields),
+            )
+            for node in nodes
+        ]
+    return digest_text(_canonical.encode((roots, nodes, arrays, positions)))
+
+
+def _no_float(ref: Ref) -> Ref:
+    return ref if isinstance(ref, int) or ref[0] != "f" else ("f", "")
 
 
 def _order(ref: Ref) -> tuple[str, str]:

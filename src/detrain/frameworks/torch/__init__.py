@@ -15,12 +15,14 @@ import torch
 from detrain.frameworks.torch import generators, loader, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from detrain.frameworks.base import ArrayView
     from detrain.state import ArrayFacts
 
 __all__ = ["ADAPTER"]
+
+_STANDING = ("torch._C", "torch.autograd.graph", "torch._dynamo", "torch.fx", "torch._ops")
 
 _deterministic: Any = torch.utils.deterministic
 
@@ -77,6 +79,34 @@ class Torch:
         threads = int(fingerprint.get("torch threads", "0"))
         if threads and threads != torch.get_num_threads():
             torch.set_num_threads(threads)
+
+    def is_standing(self, obj: Any) -> bool:
+        """Torch's own loader iterators, graph nodes, handles of hooks, compiled code."""
+        if isinstance(obj, torch.Generator | torch.Tensor):
+            return False
+        return isinstance(obj, loader.STANDING) or type(obj).__module__.startswith(_STANDING)
+
+    def iterator_state(self, obj: Any) -> tuple[Any, dict[str, Any]] | None:
+        """Where an iterator over a `DataLoader` is."""
+        return (obj.loader, obj.state()) if isinstance(obj, loader.LoaderIterator) else None
+
+    def set_iterator_state(self, obj: Any, state: Mapping[str, Any]) -> None:
+        """Move an iterator over a `DataLoader`."""
+        obj.set_state(state)
+
+    def new_iterator(self, owner: Any, state: Mapping[str, Any]) -> Any:
+        """An iterator over a `DataLoader` in the middle of an epoch."""
+        made = loader.LoaderIterator(owner)
+        made.set_state(state)
+        return made
+
+    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
+        """Watch the node that made a tensor."""
+        if obj.grad_fn is None:
+            return None
+        handle = obj.grad_fn.register_prehook(lambda _: used())
+        end: Callable[[], None] = handle.remove
+        return end
 
     def seed(self, seed: int) -> None:
         """Seed all devices."""

@@ -19,19 +19,23 @@ from typing import TYPE_CHECKING, Any
 import torch
 import xxhash
 from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+from torch.utils.hooks import RemovableHandle
 
 from detrain.errors import ResumeMismatch
 from detrain.frameworks import find
 from detrain.frameworks.torch import generators
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from detrain.frameworks.base import Framework
 
     Positions = list[tuple[Framework, dict[str, str]]]
 
-__all__ = ["LoaderIterator", "install", "uninstall"]
+__all__ = ["STANDING", "LoaderIterator", "install", "uninstall"]
+
+STANDING = (_BaseDataLoaderIter, RemovableHandle)
 
 _plain_iter: Callable[[DataLoader[Any]], Iterator[Any]] = DataLoader.__iter__
 
@@ -80,6 +84,46 @@ class LoaderIterator:
         # Programs reach into torch's iterator (`_dataset`, `_num_workers`).
         return getattr(object.__getattribute__(self, "_inner"), name)
 
+    def owner(self) -> DataLoader[Any]:
+        """The loader."""
+        return self.loader
+
+    def state(self) -> dict[str, Any]:
+        """Where the iterator is, and where all generators stood when it was made and begun."""
+        begun = self._sampler.begun_at if self._sampler is not None else None
+        return {
+            "produced": self.produced,
+            "made_at": _as_text(self._made_at),
+            "begun_at": None if begun is None else _as_text(begun),
+            "own": list(self._own_made_at),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Be where `state` says; the global generators are left where they stand."""
+        if state == self.state():
+            return
+        stand = _positions()
+        made_at, begun_at = _from_text(state["made_at"]), state["begun_at"]
+        self.produced, self._made_at, self._own_made_at = 0, made_at, list(state["own"])
+        _set_own_states(self.loader, self._own_made_at)
+        _reposition(made_at)
+        try:
+            self._reopen(state["produced"])
+            if begun_at is not None and self._sampler is not None:
+                _reposition(_from_text(begun_at))
+                self._sampler.begin()
+        finally:
+            _reposition(stand)
+        self.produced = state["produced"]
+
+    def _reopen(self, skip: int) -> None:
+        if self.loader.persistent_workers:
+            self.loader._iterator = None
+        self._inner = self._open(skip)
+        if not self.by_index:
+            for _ in range(skip):
+                next(self._inner)
+
     def origin(self) -> str:
         """Where the loader's own generators stood when the iterator was made."""
         return " ".join(self._own_made_at)
@@ -107,9 +151,7 @@ class LoaderIterator:
         _set_own_states(self.loader, own)
         _reposition(self._made_at)
         try:
-            if self.loader.persistent_workers:
-                self.loader._iterator = None
-            self._inner = self._open(skip=self.produced + count)
+            self._reopen(self.produced + count)
             if self._sampler is not None and self._sampler.begun_at is None:
                 _reposition(begun_at)
                 self._sampler.begin()
@@ -224,6 +266,14 @@ def _positions() -> Positions:
 def _reposition(positions: Positions) -> None:
     for framework, stand in positions:
         framework.reposition(stand)
+
+
+def _as_text(positions: Positions) -> dict[str, dict[str, str]]:
+    return {framework.name: stand for framework, stand in positions}
+
+
+def _from_text(positions: Mapping[str, dict[str, str]]) -> Positions:
+    return [(find.by_name(name), stand) for name, stand in positions.items()]
 
 
 def _own_states(loader: DataLoader[Any]) -> list[str]:

@@ -26,11 +26,10 @@ def view(tensor: torch.Tensor) -> ArrayView:
         raise ValueError(f"its layout is {tensor.layout}")
     if tensor.device.type == "meta" or isinstance(tensor, torch.nn.UninitializedParameter):
         raise ValueError("it has no content yet")
-    if tensor.grad_fn is not None:
-        raise ValueError(f"it carries an autograd graph ({tensor.grad_fn.name()})")
     if tensor.is_conj() or tensor.is_neg():
         raise ValueError("it is a lazy conjugate or negation")
-    fields: dict[str, Any] = {} if tensor.grad is None else {"grad": tensor.grad}
+    gradient = tensor.grad if tensor.is_leaf else None
+    fields: dict[str, Any] = {} if gradient is None else {"grad": gradient}
     fields.update(tensor.__dict__)
     storage = tensor.untyped_storage()
     return ArrayView(
@@ -42,7 +41,9 @@ def view(tensor: torch.Tensor) -> ArrayView:
         offset=int(tensor.storage_offset()),
         strides=None if tensor.is_contiguous() else tensor.stride(),
         device=str(tensor.device),
-        requires_grad=tensor.requires_grad,
+        # What an autograd graph made is captured as a value, without its graph.
+        requires_grad=tensor.requires_grad and tensor.is_leaf,
+        graph=tensor.grad_fn is not None,
         fields=fields,
     )
 
@@ -62,6 +63,8 @@ def fill(tensor: torch.Tensor, facts: ArrayFacts, data: memoryview) -> None:
             tensor.detach().copy_(source)
         else:
             tensor.data = _allocate(facts, str(tensor.device)).copy_(source)
+    if not tensor.is_leaf:
+        return
     if tensor.requires_grad != facts.requires_grad:
         tensor.requires_grad_(facts.requires_grad)
     tensor.grad = None  # a captured gradient is put back as a field

@@ -1,0 +1,108 @@
+"""What a state is captured from and restored to.
+
+A loop that the program wrote with `run.loop` reaches the objects that were declared, and the plain
+variables of the functions that run the loops. A loop that DETrain found by itself reaches all that
+the program can: every variable of its functions on the stack, the global names of its modules, and
+the iterators of the active loops.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from detrain.capture.forms import is_standing
+from detrain.capture.frames import bind, plain_variables
+from detrain.runtime.level import Level
+
+__all__ = ["Owns", "Roots"]
+
+Owns = Callable[[str], bool]
+"""Whether a file is the program's own."""
+
+
+@dataclass(frozen=True)
+class Roots:
+    """`objects` are restored in place; variables of `spaces`, by label, are bound again."""
+
+    objects: dict[str, Any]
+    own: dict[str, Any]
+    spaces: dict[str, FrameType | MutableMapping[str, Any]]
+    whole: bool
+
+    @staticmethod
+    def of(level: Level, owns: Owns) -> Roots:
+        """The roots at the head of a loop."""
+        own: dict[str, Any] = {}
+        spaces: dict[str, FrameType | MutableMapping[str, Any]] = {}
+        for each in level.stack():
+            if each.source is None:
+                continue
+            held = each.source.held() if each.whole else each.source.generators()
+            if held:
+                own[f"the iterable of {' '.join(each.path())}"] = held
+        if level.whole:
+            spaces.update(_modules(owns))
+            spaces.update(_stack(level.frame, owns))
+        else:
+            for each in level.stack():
+                if each.frame is not None and all(each.frame is not f for f in spaces.values()):
+                    spaces[" ".join(each.path())] = each.frame
+        return Roots(level.objects(), own, spaces, level.whole)
+
+    def values(self) -> dict[str, Any]:
+        """All of them, as the walk takes them: a variable is named by its space and its name."""
+        found = {**self.objects, **self.own}
+        for label, space in self.spaces.items():
+            for name, value in self._variables(space).items():
+                found[f"{label}/{name}"] = value
+        return found
+
+    def _variables(self, space: FrameType | MutableMapping[str, Any]) -> dict[str, Any]:
+        if isinstance(space, FrameType) and not self.whole:
+            return plain_variables(space)
+        names = space.f_locals if isinstance(space, FrameType) else space
+        return {
+            name: value
+            for name, value in list(names.items())
+            if not name.startswith((".", "__")) and not is_standing(value)
+        }
+
+    def bind(self, restored: Mapping[str, Any]) -> None:
+        """Give the functions and modules their variables back."""
+        new: dict[str, dict[str, Any]] = {label: {} for label in self.spaces}
+        for root, value in restored.items():
+            label, _, name = root.rpartition("/")
+            if label in new:
+                new[label][name] = value
+        for label, space in self.spaces.items():
+            if isinstance(space, FrameType):
+                bind(space, new[label])
+            else:
+                space.update(new[label])
+
+
+def _modules(owns: Owns) -> dict[str, MutableMapping[str, Any]]:
+    """The global names of the program's modules; the script's come first."""
+    found: dict[str, MutableMapping[str, Any]] = {}
+    names = sorted(sys.modules, key=lambda name: (name != "__main__", name))
+    for name in names:
+        module = sys.modules[name]
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and owns(file):
+            found[name] = module.__dict__
+    return found
+
+
+def _stack(frame: FrameType | None, owns: Owns) -> dict[str, FrameType]:
+    """The program's functions on the stack, outermost first."""
+    frames = []
+    while frame is not None:
+        if owns(frame.f_code.co_filename) and frame.f_locals is not frame.f_globals:
+            frames.append(frame)
+        frame = frame.f_back
+    frames.reverse()
+    return {f"{i}:{each.f_code.co_qualname}": each for i, each in enumerate(frames)}
