@@ -80,7 +80,7 @@ def test_everything_after_the_script_is_the_scripts(runner, tmp_path):
     script.write_text("import sys; print(sys.argv[1:], __name__, sys.path[0])")
     done = runner("run", script, "--name", "x", "--fresh", "--", "-v")
     assert done.stdout == f"['--name', 'x', '--fresh', '--', '-v'] __main__ {tmp_path}\n"
-    assert "met no loop" in done.stderr
+    assert "no training loop was found" in done.stderr
 
 
 def test_a_failing_script_leaves_its_traceback_and_its_exit_code(runner, tmp_path):

@@ -115,10 +115,10 @@ def test_an_iterable_that_depends_on_what_the_loop_does_is_refused(runner, progr
     assert "the data of the loop <module>#0 at line 7" in done.stderr
 
 
-def test_a_way_that_depends_on_the_clock(runner, program):
+def test_a_way_that_depends_on_the_process(runner, program):
     script = program("""
-        import detrain, random, time
-        random.seed(time.time_ns())
+        import detrain, random
+        random.seed(open("/proc/self/stat").read())
         x = []
         for i in detrain.loop(range(12), x=x):
             x.append(random.random())
@@ -127,6 +127,22 @@ def test_a_way_that_depends_on_the_clock(runner, program):
     assert done.code == 1
     assert "the random generators where they stood" in done.stderr
     assert "line 5" in done.stderr
+
+
+def test_a_way_that_asks_the_clock_is_answered_as_the_first_time(runner, program):
+    script = program("""
+        import detrain, random, time
+        seed = time.time_ns()
+        random.seed(seed)
+        x = []
+        for i in detrain.loop(range(12), x=x):
+            x.append(random.random())
+        random.seed(seed)
+        assert x == [random.random() for _ in x]
+    """)
+    done = killed_and_resumed(runner, script)
+    assert done.code == 0, done.stderr
+    assert runner.show("it")["resumes"] == [6]
 
 
 def test_a_loop_that_the_program_does_not_meet_again(runner, program):

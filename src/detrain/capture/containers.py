@@ -16,7 +16,6 @@ from detrain.capture.form import (
     field_pairs,
     fields_of,
     identical,
-    resolve_type,
     set_fields,
     type_name,
 )
@@ -44,7 +43,7 @@ class ListForm(Form):
         yield from field_pairs(node, live)
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        kind: Any = resolve_type(node, path)
+        kind: Any = restore.resolve_type(node, path)
         return kind.__new__(kind)
 
     def fill(self, node: Node, live: list[Any], restore: Restore, path: str) -> None:
@@ -64,7 +63,7 @@ class DequeForm(Form):
         return super().matches(node, live) and repr(live.maxlen) == node.text
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        kind = resolve_type(node, path)
+        kind = restore.resolve_type(node, path)
         return kind(maxlen=None if node.text == "None" else int(node.text))
 
     def fill(self, node: Node, live: deque[Any], restore: Restore, path: str) -> None:
@@ -101,7 +100,7 @@ class DictForm(Form):
         yield from field_pairs(node, live)
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        kind: Any = resolve_type(node, path)
+        kind: Any = restore.resolve_type(node, path)
         return kind.__new__(kind)
 
     def fill(self, node: Node, live: dict[Any, Any], restore: Restore, path: str) -> None:
@@ -133,7 +132,7 @@ class SetForm(Form):
         return ()
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        return resolve_type(node, path)()
+        return restore.resolve_type(node, path)()
 
     def fill(self, node: Node, live: set[Any], restore: Restore, path: str) -> None:
         new = [restore.get(ref) for ref in node.items]
@@ -152,7 +151,7 @@ class FrozenSetForm(SetForm):
         return Node("frozenset", type_name(type(obj)), walk.refs(obj, path))
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        return resolve_type(node, path)(restore.get(ref) for ref in node.items)
+        return restore.resolve_type(node, path)(restore.get(ref) for ref in node.items)
 
     def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
         return bool(live == frozenset(restore.get(ref) for ref in node.items))
@@ -168,7 +167,7 @@ class TupleForm(Form):
         return Node("tuple", type_name(type(obj)), walk.refs(tuple.__iter__(obj), path))
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        kind = resolve_type(node, path)
+        kind = restore.resolve_type(node, path)
         return tuple.__new__(kind, [restore.get(ref) for ref in node.items])
 
     def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:

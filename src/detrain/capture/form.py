@@ -8,12 +8,10 @@ puts the captured content into a live one, keeping its identity. An object that 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from detrain.capture.hidden import slot_names
-from detrain.errors import ResumeMismatch
 from detrain.state import PLAIN, Node, Ref
 
 if TYPE_CHECKING:
@@ -26,8 +24,6 @@ __all__ = [
     "field_pairs",
     "fields_of",
     "identical",
-    "resolve",
-    "resolve_type",
     "set_fields",
     "type_name",
 ]
@@ -39,32 +35,6 @@ Pairs = Iterable[tuple[Ref, Any]]
 def type_name(kind: type[Any]) -> str:
     """A class as "module:qualified.name"."""
     return f"{kind.__module__}:{kind.__qualname__}"
-
-
-def resolve(name: str, path: str) -> Any:
-    """What a name stands for in the program as it is loaded; never imports anything."""
-    module, _, qualname = name.partition(":")
-    found: Any = sys.modules.get(module)
-    for part in qualname.split("."):
-        found = getattr(found, part, None)
-    if found is None:
-        raise ResumeMismatch(
-            path,
-            f"{name} to be loaded by the program, as in the first attempt",
-            "no such name",
-            "Define it at module level, so that it can be found again",
-        )
-    return found
-
-
-def resolve_type(node: Node, path: str) -> type[Any]:
-    """The class of a node's object."""
-    kind = resolve(node.type, path)
-    if not isinstance(kind, type):
-        raise ResumeMismatch(
-            path, f"{node.type} to be a class", repr(kind), "Rename one of the two"
-        )
-    return kind
 
 
 class Form:

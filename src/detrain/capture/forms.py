@@ -24,8 +24,9 @@ from detrain.capture.containers import (
     TupleForm,
 )
 from detrain.capture.form import Form, type_name
+from detrain.capture.held import HeldGenerator
 from detrain.capture.hidden import hidden_base
-from detrain.capture.iterators import ITERATORS, IteratorForm, PositionForm
+from detrain.capture.iterators import ITERATORS, HeldForm, IteratorForm, PositionForm
 from detrain.capture.objects import (
     NAMED,
     ArrayForm,
@@ -61,6 +62,7 @@ FORMS: dict[str, Form] = {
         NamedForm(),
         ObjectForm(),
         PartialForm(),
+        HeldForm(),
         IteratorForm(),
         PositionForm(),
         SetForm(),
@@ -81,6 +83,7 @@ _BY_TYPE: dict[type, Form] = {
     types.FunctionType: FORMS["named"],
     types.BuiltinFunctionType: FORMS["named"],
     types.MethodType: FORMS["method"],
+    HeldGenerator: FORMS["held"],
 }
 
 _BY_CLASS: tuple[tuple[Any, Form], ...] = (
@@ -121,7 +124,7 @@ _STANDING_MODULES = frozenset(
         "tqdm", "logging", "tensorboard", "tensorboardX", "wandb", "matplotlib", "rich",
         "multiprocessing", "concurrent", "subprocess", "socket", "_csv", "csv", "typing",
         "importlib", "contextlib", "weakref", "_weakref", "_weakrefset", "ctypes", "_ctypes",
-        "asyncio", "queue", "_queue", "_thread", "tempfile", "zipfile", "_io", "detrain",
+        "asyncio", "queue", "_queue", "_thread", "tempfile", "zipfile", "_io",
     }
 )  # fmt: skip
 
@@ -142,7 +145,10 @@ _REFUSED: tuple[tuple[tuple[type, ...], str, str], ...] = (
 def is_standing(obj: Any) -> bool:
     """Whether an object is a part of the process, not of the program's state."""
     kind = type(obj)
-    if isinstance(obj, _STANDING) or kind.__module__.partition(".")[0] in _STANDING_MODULES:
+    module = kind.__module__
+    if isinstance(obj, _STANDING) or module.partition(".")[0] in _STANDING_MODULES:
+        return True
+    if module.startswith("detrain.world"):  # the streams that stand before the program's
         return True
     return any(framework.is_standing(obj) for framework in find.loaded())
 

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from detrain.capture.form import Form, Pairs, identical, type_name
-from detrain.errors import ResumeMismatch
+from detrain.capture.held import HeldGenerator
+from detrain.errors import ResumeMismatch, UncapturableState
 from detrain.state import Node
 
 if TYPE_CHECKING:
     from detrain.capture.restore import Restore
     from detrain.capture.walk import Walk
 
-__all__ = ["ITERATORS", "IteratorForm", "PositionForm"]
+__all__ = ["ITERATORS", "HeldForm", "IteratorForm", "PositionForm"]
 
 _SAMPLES: tuple[Any, ...] = (
     iter([]), iter(()), iter(""), iter(range(0)), iter(range(1 << 70)), iter(b""), iter({}),
@@ -102,3 +103,48 @@ class PositionForm(Form):
         for ref in node.items:
             restore.complete(ref)
         restore.framework(node.text, path).set_iterator_state(live, state)
+
+
+class HeldForm(Form):
+    """Generators of the program's own: the call that made them, and how many items were taken."""
+
+    name = "held"
+
+    def describe(self, obj: HeldGenerator, path: str, walk: Walk) -> Node:
+        if obj.is_finished():
+            return Node("held", type_name(type(obj)), text="finished")
+        if obj.given_away:
+            raise UncapturableState(
+                path,
+                f"generator {obj.function.__qualname__}",
+                "it was looped over, or sent to, and is not at its end",
+                "Take its items with next(), or make it where it is looped over",
+            )
+        parts = (obj.function, obj.args, obj.kwargs, obj.count, obj.draws)
+        return Node("held", type_name(type(obj)), walk.refs(parts, path))
+
+    def children(self, node: Node, live: HeldGenerator) -> Pairs:
+        return zip(node.items, (live.function, live.args, live.kwargs), strict=False)
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        if node.text == "finished":
+            empty = HeldGenerator(_nothing, (), {})
+            next(iter(empty), None)
+            return empty
+        function, args, kwargs = (restore.get(ref) for ref in node.items[:3])
+        for ref in node.items[:3]:
+            restore.complete(ref)
+        return HeldGenerator(function, args, kwargs)
+
+    def fill(self, node: Node, live: HeldGenerator, restore: Restore, path: str) -> None:
+        if node.text == "finished":
+            for _ in live:
+                pass
+            return
+        for ref in node.items:
+            restore.complete(ref)
+        live.take_again(restore.get(node.items[3]), restore.get(node.items[4]))
+
+
+def _nothing() -> Any:
+    yield from ()

@@ -13,8 +13,6 @@ from detrain.capture.form import (
     field_pairs,
     fields_of,
     identical,
-    resolve,
-    resolve_type,
     set_fields,
     type_name,
 )
@@ -102,7 +100,7 @@ class EnumForm(Form):
         return ()
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        return getattr(resolve_type(node, path), node.text)
+        return getattr(restore.resolve_type(node, path), node.text)
 
     def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
         return bool(live.name == node.text)
@@ -129,7 +127,7 @@ class NamedForm(Form):
         return [(ref, kept[name]) for name, ref in node.fields if name in kept]
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        return resolve(node.type, path)
+        return restore.resolve(node.type, path)
 
     def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
         kept = kept_by(live) if node.fields else {}
@@ -226,7 +224,7 @@ class ArrayForm(Form):
         framework = restore.framework(node.array.framework, path)
         shared = restore.sharing(node.array.storage)
         return framework.create(
-            resolve_type(node, path), node.array, restore.data(node.array), shared
+            restore.resolve_type(node, path), node.array, restore.data(node.array), shared
         )
 
     def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
@@ -254,7 +252,7 @@ class GeneratorForm(Form):
         return ()
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        return restore.framework(node.text, path).new_generator(resolve_type(node, path))
+        return restore.framework(node.text, path).new_generator(restore.resolve_type(node, path))
 
     def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
         state = restore.get(node.items[0])
@@ -274,7 +272,7 @@ class ObjectForm(Form):
         return field_pairs(node, live)
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        kind = resolve_type(node, path)
+        kind = restore.resolve_type(node, path)
         return object.__new__(kind)
 
     def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
@@ -361,6 +359,6 @@ def kept_by(obj: Any) -> dict[str, Any]:
         return {
             name: value
             for name, value in vars(obj).items()
-            if not name.startswith(("__", "_abc_")) and not isinstance(value, NAMED)
+            if not name.startswith(("__", "_abc_")) and not hasattr(type(value), "__get__")
         }
     return {}

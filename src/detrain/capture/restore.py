@@ -8,6 +8,7 @@ functions that the program itself has loaded are used; nothing is imported or un
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +26,18 @@ __all__ = ["Restore", "restore"]
 
 
 def restore(
-    tree: StateTree, live: Mapping[str, Any], data: Callable[[str], memoryview]
+    tree: StateTree,
+    live: Mapping[str, Any],
+    data: Callable[[str], memoryview],
+    optional: Callable[[str], bool] = lambda _: False,
 ) -> dict[str, Any]:
     """Restore what the roots reach; gives each root's object, which is the live one if it could be.
 
-    `data` gives the bytes of a leaf, in a buffer that may be written to.
+    `data` gives the bytes of a leaf, in a buffer that may be written to. An `optional` root that
+    stands for something which only the program can define (a function inside a function) and has
+    not, is left out.
     """
-    return Restore(tree, data).run(live)
+    return Restore(tree, data).run(live, optional)
 
 
 class Restore:
@@ -46,15 +52,22 @@ class Restore:
         self._to_fill: list[int] = []
         self._filled: set[int] = set()
         self._sharing: dict[int, Any] = {}
+        self._named: dict[str, Any] = {}
 
-    def run(self, live: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, live: Mapping[str, Any], optional: Callable[[str], bool]) -> dict[str, Any]:
         """Match, then fill."""
         self._match(live)
-        for ref, obj in self._live.items():
-            facts = self._tree.nodes[ref].array
+        for index, obj in self._live.items():
+            facts = self._tree.nodes[index].array
             if facts is not None:
                 self._sharing.setdefault(facts.storage, obj)
-        found = {name: self.get(ref) for name, ref in self._tree.roots}
+        found = {}
+        for name, ref in self._tree.roots:
+            try:
+                found[name] = self.get(ref)
+            except ResumeMismatch:
+                if not optional(name):
+                    raise
         while self._to_fill:
             self._fill(self._to_fill.pop())
         return found
@@ -108,6 +121,33 @@ class Restore:
             f"Import {name} before the loop",
         )
 
+    def resolve(self, name: str, path: str) -> Any:
+        """What a name stands for in the program as it is loaded; never imports anything.
+
+        Classes and functions that were defined inside a function are those that it defined again.
+        """
+        if name in self._named:
+            return self._named[name]
+        module, _, qualname = name.partition(":")
+        found: Any = sys.modules.get(module)
+        for part in qualname.split("."):
+            found = getattr(found, part, None)
+        if found is None:
+            raise ResumeMismatch(
+                path,
+                f"{name} to be loaded by the program, as in the first attempt",
+                "no such name",
+                "Define it at module level, so that it can be found again",
+            )
+        return found
+
+    def resolve_type(self, node: Node, path: str) -> type[Any]:
+        """The class of a node's object."""
+        kind = self.resolve(node.type, path)
+        if not isinstance(kind, type):
+            raise ResumeMismatch(path, f"{node.type} to be a class", repr(kind), "Rename it")
+        return kind
+
     def _match(self, live: Mapping[str, Any]) -> None:
         queue: deque[tuple[Ref, Any]] = deque(
             (ref, live[name]) for name, ref in self._tree.roots if name in live
@@ -125,6 +165,8 @@ class Restore:
             if not form.matches(node, obj) or not self._claim(ref, node, obj):
                 continue
             self._live[ref] = obj
+            if node.form == "named":
+                self._named[node.type] = obj
             queue.extend(form.children(node, obj))
             late += [
                 (key, value, obj)

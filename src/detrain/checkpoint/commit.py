@@ -79,7 +79,7 @@ def retire(store: Store, keep: int, reached: Callable[[str], None]) -> None:
     named: set[str] = set()
     for step in manifest_steps(store):
         try:
-            named.update(read_checkpoint(store, step).files())
+            named.update(read_checkpoint(store, step).data_files())
         except DamagedCheckpoint:
             return  # what a damaged manifest named is not known: nothing is collected
     files = [name for name in store.names() if name.endswith(_DATA)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from detrain.errors import DamagedCheckpoint, NewerFormat
-from detrain.state import StateTree
+from detrain.state import Scalar, StateTree
 from detrain.trace.digest import digest_text
 from detrain.trace.log import TraceMark
 
@@ -58,10 +58,16 @@ class SavedLevel(msgspec.Struct, frozen=True):
     order: str
     finished: tuple[SavedLoop, ...]
     state: SavedState
+    observed: tuple[tuple[str, Scalar], ...] = ()
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """A checkpoint: the stack of active loops, and how far the run's own files went."""
+    """A checkpoint: the stack of active loops, and how far files went.
+
+    `observed` are the answers that the program got from the world, outside of loops here and since
+    the head of a loop in a level. `journal` is how many entries the journal of the program's files
+    had, `files` how long they were.
+    """
 
     step: int
     created: float
@@ -69,6 +75,9 @@ class Manifest(msgspec.Struct, frozen=True):
     levels: tuple[SavedLevel, ...]
     trace: TraceMark
     output: dict[str, int]
+    observed: tuple[tuple[str, Scalar], ...] = ()
+    journal: int = 0
+    files: dict[str, int] = {}
 
     def states(self) -> list[SavedState]:
         """All states, each once for each place that names it."""
@@ -77,7 +86,7 @@ class Manifest(msgspec.Struct, frozen=True):
         exits = [loop.exit for loop in (*self.finished, *loops)]
         return [*levels, *(state for state in exits if state is not None)]
 
-    def files(self) -> dict[str, int]:
+    def data_files(self) -> dict[str, int]:
         """The data files, with their sizes."""
         return {state.file: state.bytes for state in self.states()}
 

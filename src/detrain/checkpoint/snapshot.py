@@ -10,18 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.format import ArrayBytes
-from detrain.frameworks import find
+from detrain.frameworks.find import Positions, positions_now
 from detrain.trace.digest import digest_array, digest_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from detrain.frameworks.base import LiveLeaf
     from detrain.state import StateTree
 
-__all__ = ["Positions", "Snapshot", "digest_snapshot", "positions_now", "reposition", "take"]
-
-Positions = dict[str, dict[str, str]]
+__all__ = ["Snapshot", "digest_snapshot", "take"]
 
 
 @dataclass(frozen=True)
@@ -31,18 +29,6 @@ class Snapshot:
     tree: StateTree
     arrays: tuple[ArrayBytes, ...]
     positions: Positions
-
-
-def positions_now() -> Positions:
-    """Where the global generators of all frameworks stand."""
-    return {framework.name: framework.positions() for framework in find.loaded()}
-
-
-def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:
-    """Put the global generators back."""
-    for framework in find.loaded():
-        if framework.name in positions:
-            framework.reposition(positions[framework.name])
 
 
 def take(tree: StateTree, leaves: Iterable[LiveLeaf]) -> Snapshot:

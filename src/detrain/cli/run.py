@@ -57,6 +57,7 @@ def run(
     """
     if not script.is_file():
         raise UsageError(f"there is no script {str(script)!r}")
+    _fix_hash_seed()
     wanted = Wanted(
         script=script.absolute(),
         argv=args,
@@ -73,7 +74,7 @@ def run(
     )
     search = tuple(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
     project = read_project(wanted.script, search)
-    session = open_session(wanted, options, project.owns)
+    session = open_session(wanted, options, project.owns, world=True)
     error = _execute(session, project, script, args)
     status, code, trace = ending(error)
     try:
@@ -83,6 +84,17 @@ def run(
         status, code = "failed", 1
     session.notices.say(_farewell(status, session.step, session.folder.name))
     sys.exit(code)
+
+
+def _fix_hash_seed() -> None:
+    """Start Python anew with a fixed hash seed, which must be there before it runs.
+
+    The order of sets of text depends on it. A seed that is set already is kept.
+    """
+    if "PYTHONHASHSEED" not in os.environ:
+        os.environ["PYTHONHASHSEED"] = "0"
+        if not sys.flags.ignore_environment and sys.orig_argv:
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _execute(

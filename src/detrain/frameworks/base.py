@@ -94,6 +94,9 @@ class Framework(Protocol):
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """Set what can be set to what an earlier fingerprint says."""
 
+    def writers(self) -> list[tuple[Any, str]]:
+        """Functions, as (owner, name), that take a path and write to it past Python's `open`."""
+
     def is_standing(self, obj: Any) -> bool:
         """Whether an object is a part of the process, not of the program's state."""
 

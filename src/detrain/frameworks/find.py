@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING
 from detrain.frameworks import stdlib
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
 
     from detrain.frameworks.base import Framework
 
-__all__ = ["ImportWatch", "by_name", "loaded"]
+__all__ = ["ImportWatch", "Positions", "by_name", "loaded", "positions_now", "reposition"]
+
+Positions = dict[str, dict[str, str]]
+"""Where global generators stand, by framework and generator, as text."""
 
 ADAPTERS = {"numpy": "detrain.frameworks.numpy", "torch": "detrain.frameworks.torch"}
 
@@ -40,6 +43,18 @@ def loaded() -> tuple[Framework, ...]:
     """Adapters of what the program has imported, in a fixed order; Python's own is always first."""
     present = [name for name in ADAPTERS if _is_complete(sys.modules.get(name))]
     return (stdlib.ADAPTER, *(by_name(name) for name in present))
+
+
+def positions_now() -> Positions:
+    """Where the global generators of all frameworks stand."""
+    return {framework.name: framework.positions() for framework in loaded()}
+
+
+def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:
+    """Put the global generators back."""
+    for framework in loaded():
+        if framework.name in positions:
+            framework.reposition(positions[framework.name])
 
 
 def _is_complete(module: ModuleType | None) -> bool:

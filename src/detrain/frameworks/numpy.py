@@ -37,6 +37,10 @@ class Numpy:
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """Nothing to set."""
 
+    def writers(self) -> list[tuple[Any, str]]:
+        """None: it opens files as Python does."""
+        return []
+
     def is_standing(self, obj: Any) -> bool:
         """Nothing of it."""
         return False

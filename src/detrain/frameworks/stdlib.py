@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import random
 import sys
@@ -33,6 +34,7 @@ class Stdlib:
     def fingerprint(self) -> dict[str, str]:
         """The interpreter and the machine."""
         return {
+            "hash seed": os.environ.get("PYTHONHASHSEED", "random"),
             "python": platform.python_version(),
             "implementation": sys.implementation.name,
             "machine": platform.machine(),
@@ -41,6 +43,10 @@ class Stdlib:
 
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """Nothing can be set once the interpreter runs."""
+
+    def writers(self) -> list[tuple[Any, str]]:
+        """None: it opens files as Python does."""
+        return []
 
     def is_standing(self, obj: Any) -> bool:
         """Nothing of it."""

@@ -53,12 +53,10 @@ class Instrument(importlib.abc.MetaPathFinder):
         return spec
 
     def compiled(self, filename: str, module: str) -> CodeType:
-        """The code of one of the project's files, rewritten if something in it trains."""
+        """The code of one of the project's files, rewritten."""
         # The tree is parsed anew: a module may be imported under two names.
         tree = ast.parse(Path(filename).read_bytes(), filename)
-        if self._training.trains(tree):
-            tree = rewrite(tree, module, self._training)
-        return compile(tree, filename, "exec", dont_inherit=True)
+        return compile(rewrite(tree, module, self._training), filename, "exec", dont_inherit=True)
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -3,7 +3,8 @@
     for x in e:   →   for x in __detrain__.loop(__detrain__.entering(site), e):
     while test:   →   while __detrain__.tick(site) and (test) and __detrain__.begun(site):
 
-and `__detrain__.done(site)` after the loop.
+and `__detrain__.done(site)` after the loop. A generator function without decorators gets one,
+`@__detrain__.held`, so that a generator that the program holds can be taken up again.
 
 Line numbers stay; nothing is added to a loop's body. A *site* is the module, the qualified name of
 the function and the loop's place in its structure, so that it does not change when lines are added
@@ -21,6 +22,9 @@ from detrain.instrument.find import Function, Training, is_over_parameters
 __all__ = ["HOOKS", "rewrite"]
 
 HOOKS = "__detrain__"
+
+_CLOCKS = frozenset({"now", "utcnow", "today"})
+"""Methods of `datetime` and `date`: built-in classes, which can't be asked in another way."""
 
 Stmt = TypeVar("Stmt", bound=ast.stmt)
 
@@ -59,6 +63,9 @@ class _Rewrite(ast.NodeTransformer):
         node.body = [each for statement in node.body for each in self._statements(statement)]
         self._names.pop()
         self._open, self._count, self._skip = before
+        if isinstance(node, ast.FunctionDef) and skip and not node.decorator_list:
+            kept = ast.Attribute(ast.Name(HOOKS, ast.Load()), "held", ast.Load())
+            node.decorator_list = [ast.copy_location(kept, node)]
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
@@ -94,6 +101,14 @@ class _Rewrite(ast.NodeTransformer):
         calls = [_call("tick", ast.Constant(site)), node.test, _call("begun", ast.Constant(site))]
         node.test = ast.copy_location(ast.BoolOp(ast.And(), calls), node.test)
         return [node, _done(node, site)]
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _CLOCKS:
+            asked = _call("ask", node.func, *node.args)
+            asked.keywords = node.keywords
+            return ast.copy_location(asked, node)
+        return node
 
     def _plain(self, node: Stmt) -> Stmt:
         self.generic_visit(node)

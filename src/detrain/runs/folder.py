@@ -102,7 +102,7 @@ def summary(folder: RunFolder) -> dict[str, Any]:
         except DamagedCheckpoint as error:
             checkpoints.append({"step": step, "damaged": str(error)})
             continue
-        files = manifest.files()
+        files = manifest.data_files()
         checkpoints.append(
             {"step": step, "bytes": sum(files.values()), "created": manifest.created}
         )

@@ -18,9 +18,9 @@ import xxhash
 
 from detrain.capture.hidden import hidden_base
 from detrain.capture.walk import not_a_library
-from detrain.checkpoint.snapshot import Positions, positions_now, reposition
 from detrain.frameworks import find
 from detrain.frameworks.base import Positioned
+from detrain.frameworks.find import Positions, positions_now, reposition
 from detrain.state import PLAIN
 
 __all__ = ["Advancing", "advancing"]

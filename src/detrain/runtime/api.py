@@ -34,8 +34,13 @@ def active() -> Session | None:
     return _active
 
 
-def open_session(wanted: Wanted, options: Options, owns: Owns = not_a_library) -> Session:
-    """Choose the run that is meant and begin to work on it; `owns` says which files are its own."""
+def open_session(
+    wanted: Wanted, options: Options, owns: Owns = not_a_library, *, world: bool = False
+) -> Session:
+    """Choose the run that is meant and begin to work on it.
+
+    `owns` says which files are the program's; with `world`, what it asks and writes is done once.
+    """
     global _active
     if _active is not None:
         raise UsageError(f"this process is at work on run {_active.folder.name!r} already")
@@ -47,6 +52,7 @@ def open_session(wanted: Wanted, options: Options, owns: Owns = not_a_library) -
         script_digest(wanted.script),
         accept_changes=wanted.accept_changes,
         owns=owns,
+        world=world,
         reached=crash_point(),
     )
     session.start()

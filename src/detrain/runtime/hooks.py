@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from detrain.capture.held import held
 from detrain.runtime.session import Entered, Session
 
 __all__ = ["Hooks"]
@@ -26,6 +27,9 @@ class Hooks:
         """Take it back."""
         builtins.__dict__.pop("__detrain__", None)
 
+    held = staticmethod(held)
+    """The decorator of generator functions."""
+
     def entering(self, site: str) -> Entered | None:
         """Before a for loop's iterable is evaluated."""
         return self._session.entering(site, sys._getframe(1))
@@ -43,6 +47,10 @@ class Hooks:
         """After a while loop's test was true."""
         self._session.begun(site)
         return True
+
+    def ask(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """What may be a clock: `datetime.now` and the like."""
+        return self._session.ask(function, args, kwargs)
 
     def done(self, site: str) -> None:
         """After a loop that was not left by return or an error."""

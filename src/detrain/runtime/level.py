@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from detrain.checkpoint.manifest import SavedLoop, SavedState
     from detrain.checkpoint.snapshot import Snapshot
     from detrain.runtime.advance import Advancing
+    from detrain.state import Scalar
 
-__all__ = ["Finished", "Habits", "Level"]
+__all__ = ["Finished", "Habits", "Level", "flat_observations"]
 
 
 @dataclass
@@ -62,6 +63,8 @@ class Level:
     order: str = ""
     """The iterable's account of the items before this iteration, if the head was kept."""
 
+    observed: list[Any] = field(default_factory=list)
+    """What the program asked the world since the head, and `Finished` loops in their places."""
     passed: SavedLoop | None = None
     """What is known of it, if it is passed over on resume."""
 
@@ -110,6 +113,17 @@ class Finished:
     def entered_at(self) -> float:
         """When it was entered."""
         return self.level.entered_at
+
+
+def flat_observations(observed: list[Any]) -> tuple[tuple[str, Scalar], ...]:
+    """All answers that will be asked for again, in order: those of loops that are run again too."""
+    found: list[tuple[str, Scalar]] = []
+    for each in observed:
+        if isinstance(each, Finished):
+            found += flat_observations(each.level.observed) if each.exit is None else ()
+        else:
+            found.append(each)
+    return tuple(found)
 
 
 def _add(found: dict[str, Any], more: dict[str, Any]) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from detrain.checkpoint.commit import publish, retire, save_state
 from detrain.checkpoint.manifest import Manifest, SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.snapshot import Snapshot
+from detrain.runtime.level import flat_observations
 
 if TYPE_CHECKING:
     from detrain.checkpoint.store import LocalStore
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from detrain.runtime.options import Options
     from detrain.trace.log import TraceMark
 
-__all__ = ["Saving", "obstacle"]
+__all__ = ["Marks", "Saving", "obstacle"]
 
 
 def obstacle(level: Level, known: dict[tuple[str, ...], dict[str, object]]) -> str | None:
@@ -56,15 +57,41 @@ def obstacle(level: Level, known: dict[tuple[str, ...], dict[str, object]]) -> s
 
 
 @dataclass(frozen=True)
+class Marks:
+    """How far the run's own files, and the program's, went at a cut."""
+
+    trace: TraceMark
+    output: dict[str, int]
+    journal: int = 0
+    files: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Frozen:
+    """What of a level changes while a checkpoint waits to be confirmed."""
+
+    level: Level
+    iteration: int
+    order: str
+    finished: list[Finished]
+    observed: list[Any]
+
+    @staticmethod
+    def of(level: Level) -> _Frozen:
+        return _Frozen(
+            level, level.iteration, level.order, list(level.finished), list(level.observed)
+        )
+
+
+@dataclass(frozen=True)
 class _Held:
     """A checkpoint that is copied and waits to be confirmed."""
 
     level: Level
     step: int
-    trace: TraceMark
-    output: dict[str, int]
-    stack: list[tuple[Level, int, str, list[Finished]]]
-    finished: list[Finished]
+    marks: Marks
+    stack: list[_Frozen]
+    base: _Frozen
     used: list[str]
     ends: list[Callable[[], None]]
 
@@ -104,8 +131,7 @@ class Saving:
         self,
         level: Level,
         step: int,
-        trace: TraceMark,
-        output: dict[str, int],
+        marks: Marks,
         graphs: Iterable[LiveLeaf],
     ) -> None:
         """Keep what is to be published when this iteration of the loop has gone well."""
@@ -113,14 +139,14 @@ class Saving:
         while root.parent is not None:
             root = root.parent
         stack = level.stack()
-        frozen = [(each, each.iteration, each.order, list(each.finished)) for each in stack]
+        frozen = [_Frozen.of(each) for each in stack]
         used: list[str] = []
         ends = []
         for leaf in graphs:
             end = leaf.framework.watch_graph(leaf.array, partial(used.append, leaf.name))
             if end is not None:
                 ends.append(end)
-        self._held = _Held(level, step, trace, output, frozen, list(root.finished), used, ends)
+        self._held = _Held(level, step, marks, frozen, _Frozen.of(root), used, ends)
         self._reached("cut")
 
     def resumed(self, step: int) -> None:
@@ -148,11 +174,21 @@ class Saving:
                 "step may do; detach() it where it is not needed"
             )
             return
-        levels = tuple(self._saved_level(*each) for each in held.stack)
-        finished = self._saved_loops(held.finished)
+        levels = tuple(self._saved_level(each) for each in held.stack)
+        finished = self._saved_loops(held.base.finished)
         sync()
         self._reached("output-synced")
-        manifest = Manifest(held.step, time.time(), finished, levels, held.trace, held.output)
+        manifest = Manifest(
+            step=held.step,
+            created=time.time(),
+            finished=finished,
+            levels=levels,
+            trace=held.marks.trace,
+            output=held.marks.output,
+            observed=flat_observations(held.base.observed),
+            journal=held.marks.journal,
+            files=held.marks.files,
+        )
         publish(self._store, manifest)
         self.last_step, self._last_time = held.step, self._clock()
         retire(self._store, self.options.keep, self._reached)
@@ -163,19 +199,19 @@ class Saving:
                 end()
             self._held = None
 
-    def _saved_level(
-        self, level: Level, iteration: int, order: str, finished: list[Finished]
-    ) -> SavedLevel:
+    def _saved_level(self, frozen: _Frozen) -> SavedLevel:
+        level = frozen.level
         assert level.head is not None
         level.head = self._durable(level.head)
         return SavedLevel(
             site=level.site,
-            iteration=iteration,
+            iteration=frozen.iteration,
             entry=level.entry,
             origin=level.source.origin() if level.source is not None else "",
-            order=order,
-            finished=self._saved_loops(finished),
+            order=frozen.order,
+            finished=self._saved_loops(frozen.finished),
             state=level.head,
+            observed=flat_observations(frozen.observed),
         )
 
     def _saved_loops(self, loops: list[Finished]) -> tuple[SavedLoop, ...]:

@@ -19,17 +19,12 @@ from detrain.capture.walk import not_a_library, walk
 from detrain.checkpoint.commit import load_newest, verified_arrays
 from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.manifest import SavedLevel, SavedLoop, SavedState
-from detrain.checkpoint.snapshot import (
-    Snapshot,
-    digest_snapshot,
-    positions_now,
-    reposition,
-    take,
-)
+from detrain.checkpoint.snapshot import Snapshot, digest_snapshot, take
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint, ProgramChanged, ResumeMismatch, UsageError
 from detrain.frameworks import find
 from detrain.frameworks.base import Framework, LiveLeaf
+from detrain.frameworks.find import positions_now, reposition
 from detrain.runs.folder import RunFolder
 from detrain.runs.lock import RunLock
 from detrain.runs.records import Attempt, Outcome, RunRecord
@@ -39,11 +34,13 @@ from detrain.runtime.notice import Notices
 from detrain.runtime.options import Options
 from detrain.runtime.rebuild import Rebuild
 from detrain.runtime.roots import Owns, Roots
-from detrain.runtime.saving import Saving, obstacle
+from detrain.runtime.saving import Marks, Saving, obstacle
 from detrain.state import PLAIN
 from detrain.trace.digest import digest_positions
 from detrain.trace.event import Event
 from detrain.trace.log import EMPTY, TraceWriter, read_trace
+from detrain.world.files import Files
+from detrain.world.observe import Observation, Observer
 from detrain.world.output import OutputLog
 
 __all__ = ["Entered", "Session"]
@@ -67,6 +64,7 @@ class Session:
         *,
         accept_changes: bool = False,
         owns: Owns = not_a_library,
+        world: bool = False,
         reached: Callable[[str], None] = ignore,
     ) -> None:
         self.folder, self.record, self.options = folder, record, options
@@ -99,6 +97,12 @@ class Session:
         self._trace = TraceWriter(folder.trace, start) if manifest is None else None
         self._trace_start = start
         self._output = OutputLog(folder.path, rebuilding=manifest is not None)
+        self._files: Files | None = None
+        self._observer: Observer | None = None
+        if world:
+            root = folder.path.parent
+            self._files = Files(folder.path, owns, root, rebuilding=manifest is not None)
+            self._observer = Observer(owns, self._note)
         self._saving = Saving(self._store, options, reached, self._attention)
         self._base = Level("", None, None, {}, Habits(nests=True))
         self._top = self._base
@@ -118,6 +122,15 @@ class Session:
         """Begin: keep the output, seed the generators, prepare the frameworks."""
         self._output.start()
         self._watch.start()
+        if self._files is not None:
+            if self.resumed_at is not None and self._rebuild is None:
+                for trouble in self._files.begin_again():
+                    self._attention(f"a file of the program is not as it was: {trouble}")
+            self._files.start()
+        if self._observer is not None:
+            if self._rebuild is not None:
+                self._observer.feed(self._rebuild.manifest.observed)
+            self._observer.start(rebuilding=self._rebuild is not None)
         for framework in find.loaded():
             self._arrived(framework)
         self.notices.say(self._greeting())
@@ -184,6 +197,11 @@ class Session:
             self.folder.write_outcome(outcome)
         finally:
             self._watch.stop()
+            if self._observer is not None:
+                self._observer.stop()
+            if self._files is not None:
+                self._files.stop()
+                self._files.close()
             for framework in self._frameworks:
                 framework.release()
             self._output.stop()
@@ -199,6 +217,15 @@ class Session:
             return f"run {name}: it has no checkpoint yet, starting at its first step"
         return f"run {name}: going on from step {self.resumed_at}"
 
+    def ask(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """The program calls what may be a clock that can't be replaced."""
+        if self._observer is None:
+            return function(*args, **kwargs)
+        return self._observer.ask(function, args, kwargs)
+
+    def _note(self, observation: Observation) -> None:
+        self._top.observed.append(observation)
+
     def _attention(self, text: str) -> None:
         self.notices.say(text, always=True)
 
@@ -212,6 +239,8 @@ class Session:
         if framework not in self._frameworks:
             self._frameworks.append(framework)
             framework.prepare()
+            if self._files is not None:
+                self._files.watch(framework.writers())
             framework.pin(self._pinned)
             framework.seed(self._seed)
 
@@ -416,7 +445,7 @@ class Session:
             raise self._rebuild.left_early(f"back at the loop {level.site}, line {level.line}")
         if self._saving.off:
             return
-        level.head = None
+        level.head, level.observed = None, []
         if self._saving.due(self.step) and self._take(level):
             return
         if level.habits.nests is not False:
@@ -433,9 +462,15 @@ class Session:
                 self.notices.say(f"no checkpoint can be taken: {reason}", always=True)
             return False
         watched = self._keep_head(level)
-        assert self._trace is not None
-        self._saving.hold(level, self.step, self._trace.mark, self._output.lengths(), watched)
+        self._saving.hold(level, self.step, self._marks(), watched)
         return True
+
+    def _marks(self) -> Marks:
+        assert self._trace is not None
+        if self._files is None:
+            return Marks(self._trace.mark, self._output.lengths())
+        journal, lengths = len(self._files.journal.entries), self._files.lengths()
+        return Marks(self._trace.mark, self._output.lengths(), journal, lengths)
 
     def _keep_head(self, level: Level) -> tuple[LiveLeaf, ...]:
         """Copy the state at a loop's head; gives the arrays whose graphs are not in it."""
@@ -498,7 +533,9 @@ class Session:
             exit_state = exit_state or self._snapshot(level)
         if live and level.whole and parent is self._base:
             self._final = self._digest_at(level)
-        parent.finished.append(Finished(level, exit_state))
+        finished = Finished(level, exit_state)
+        parent.finished.append(finished)
+        parent.observed.append(finished)
 
     def _settle(self) -> None:
         """The program goes on: what it left by break or return was an ordinary iteration."""
@@ -526,6 +563,8 @@ class Session:
         assert self._trace is not None
         self._trace.sync()
         self._output.sync()
+        if self._files is not None:
+            self._files.journal.sync()
 
     def _go_on(self, level: Level, saved: SavedLevel) -> None:
         """Take an iterable to where the checkpoint left it."""
@@ -555,6 +594,8 @@ class Session:
         assert self._rebuild is not None
         self._restore(level, saved.state)
         level.head = saved.state
+        if self._observer is not None:
+            self._observer.feed(saved.observed)
         if self._rebuild.enter(saved):
             self._go_live()
 
@@ -573,7 +614,7 @@ class Session:
                 f"{missing[0]!r} in only one of the two",
                 "Declare the same names in every attempt",
             )
-        found = restore(saved.tree, live, arrays.__getitem__)
+        found = restore(saved.tree, live, arrays.__getitem__, lambda name: "/" in name)
         for name, value in roots.objects.items():
             if found[name] is not value:
                 raise ResumeMismatch(
@@ -591,6 +632,11 @@ class Session:
         self.step = manifest.step
         self._trace = TraceWriter(self.folder.trace, manifest.trace)
         self._output.go_live(manifest.output)
+        if self._observer is not None:
+            self._observer.go_live()
+        if self._files is not None:
+            for trouble in self._files.go_live(manifest.journal, manifest.files):
+                self._attention(f"a file of the program is not as it was: {trouble}")
         self._saving.resumed(manifest.step)
         self._redone = {s: chain for s, chain in self._redone.items() if s > manifest.step}
         self._values = {}

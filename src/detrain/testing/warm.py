@@ -40,7 +40,7 @@ class WarmProcess:
             stdout=subprocess.PIPE,
             text=True,
             # Many small programs side by side: threads would only wait for each other.
-            env={"OMP_NUM_THREADS": "1", **os.environ},
+            env={"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", **os.environ},
         )
         self._answer()  # waits until the imports are done
 

@@ -80,6 +80,10 @@ class Torch:
         if threads and threads != torch.get_num_threads():
             torch.set_num_threads(threads)
 
+    def writers(self) -> list[tuple[Any, str]]:
+        """`torch.save` opens its file in C++."""
+        return [(torch.serialization, "_open_zipfile_writer")]
+
     def is_standing(self, obj: Any) -> bool:
         """Torch's own loader iterators, graph nodes, handles of hooks, compiled code."""
         if isinstance(obj, torch.Generator | torch.Tensor):

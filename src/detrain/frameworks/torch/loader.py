@@ -12,6 +12,7 @@ generators and are exact.
 
 from __future__ import annotations
 
+import json
 import weakref
 from array import array
 from typing import TYPE_CHECKING, Any
@@ -23,15 +24,11 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from torch.utils.hooks import RemovableHandle
 
 from detrain.errors import ResumeMismatch
-from detrain.frameworks import find
+from detrain.frameworks.find import Positions, positions_now, reposition
 from detrain.frameworks.torch import generators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    from detrain.frameworks.base import Framework
-
-    Positions = list[tuple[Framework, dict[str, str]]]
 
 __all__ = ["STANDING", "LoaderIterator", "install", "uninstall"]
 
@@ -64,7 +61,7 @@ class LoaderIterator:
         self.loader = loader
         self.produced = 0
         self.by_index = not isinstance(loader.dataset, IterableDataset)
-        self._made_at = _positions()
+        self._made_at = positions_now()
         self._own_made_at = _own_states(loader)
         self._sampler: _CountedSampler | None = None
         self._inner = self._open(skip=0)
@@ -93,8 +90,8 @@ class LoaderIterator:
         begun = self._sampler.begun_at if self._sampler is not None else None
         return {
             "produced": self.produced,
-            "made_at": _as_text(self._made_at),
-            "begun_at": None if begun is None else _as_text(begun),
+            "made_at": self._made_at,
+            "begun_at": begun,
             "own": list(self._own_made_at),
         }
 
@@ -102,18 +99,19 @@ class LoaderIterator:
         """Be where `state` says; the global generators are left where they stand."""
         if state == self.state():
             return
-        stand = _positions()
-        made_at, begun_at = _from_text(state["made_at"]), state["begun_at"]
+        stand = positions_now()
+        made_at, begun_at = state["made_at"], state["begun_at"]
         self.produced, self._made_at, self._own_made_at = 0, made_at, list(state["own"])
         _set_own_states(self.loader, self._own_made_at)
-        _reposition(made_at)
+        reposition(made_at)
         try:
             self._reopen(state["produced"])
-            if begun_at is not None and self._sampler is not None:
-                _reposition(_from_text(begun_at))
+            if self._sampler is not None and (begun_at is not None or state["produced"]):
+                # Torch begins a sampler when the first batch is asked for, or with its workers.
+                reposition(stand if begun_at is None else begun_at)
                 self._sampler.begin()
         finally:
-            _reposition(stand)
+            reposition(stand)
         self.produced = state["produced"]
 
     def _reopen(self, skip: int) -> None:
@@ -125,8 +123,8 @@ class LoaderIterator:
                 next(self._inner)
 
     def origin(self) -> str:
-        """Where the loader's own generators stood when the iterator was made."""
-        return " ".join(self._own_made_at)
+        """Where all generators stood when the iterator was made, and when it was begun."""
+        return json.dumps({**self.state(), "produced": 0})
 
     def order(self) -> str:
         """A digest of the sample indices of the batches produced so far."""
@@ -138,26 +136,11 @@ class LoaderIterator:
 
     def advance(self, count: int, origin: str) -> None:
         """Pass over batches; the global generators are left where they stand."""
-        own = origin.split()
         if not self.by_index:
             for _ in range(count):
                 next(self)
-            return
-        if count == 0 and own == self._own_made_at:
-            return
-        stand = _positions()
-        begun_at = (self._sampler.begun_at if self._sampler else None) or stand
-        self._own_made_at = own
-        _set_own_states(self.loader, own)
-        _reposition(self._made_at)
-        try:
-            self._reopen(self.produced + count)
-            if self._sampler is not None and self._sampler.begun_at is None:
-                _reposition(begun_at)
-                self._sampler.begin()
-        finally:
-            _reposition(stand)
-        self.produced += count
+        else:
+            self.set_state({**json.loads(origin), "produced": self.produced + count})
 
     def _open(self, skip: int) -> Iterator[Any]:
         loader = self.loader
@@ -208,7 +191,7 @@ class _CountedSampler:
     def begin(self) -> None:
         """Do now what the first index would begin with: draw the order, pass over the skipped."""
         if self.begun_at is None:
-            self.begun_at = _positions()
+            self.begun_at = positions_now()
             skip, self._skip = self._skip, 0
             for passed in range(skip):
                 if self._take() is _END:
@@ -257,23 +240,6 @@ def _generators(loader: DataLoader[Any]) -> list[torch.Generator]:
         if isinstance(generator, torch.Generator) and not any(generator is g for g in found):
             found.append(generator)
     return found
-
-
-def _positions() -> Positions:
-    return [(framework, framework.positions()) for framework in find.loaded()]
-
-
-def _reposition(positions: Positions) -> None:
-    for framework, stand in positions:
-        framework.reposition(stand)
-
-
-def _as_text(positions: Positions) -> dict[str, dict[str, str]]:
-    return {framework.name: stand for framework, stand in positions}
-
-
-def _from_text(positions: Mapping[str, dict[str, str]]) -> Positions:
-    return [(find.by_name(name), stand) for name, stand in positions.items()]
 
 
 def _own_states(loader: DataLoader[Any]) -> list[str]:
