@@ -206,7 +206,8 @@ class Restore:
         view = find.by_name(node.array.framework).view(obj)
         if view is None or view.nbytes == 0:
             return True
-        return self._memories.setdefault(view.memory, node.array.storage) == node.array.storage
+        place = (node.array.framework, view.memory)
+        return self._memories.setdefault(place, node.array.storage) == node.array.storage
 
     def _fill(self, ref: int) -> None:
         if ref not in self._filled:

@@ -140,9 +140,11 @@ class Walk:
     def array(self, obj: Any, framework: Framework, view: ArrayView, path: str) -> ArrayFacts:
         """Register an array; two that look at the very same elements share their bytes."""
         index = self._index[id(obj)]
-        memory = self._memories.get(view.memory)
+        # Arrays of two frameworks over one memory are two: neither can make the other's kind.
+        place = (framework.name, view.memory)
+        memory = self._memories.get(place)
         if memory is None:
-            memory = self._memories[view.memory] = _Memory(len(self._memories), [], {})
+            memory = self._memories[place] = _Memory(len(self._memories), [], {})
         layout = (view.dtype, view.shape, view.offset, view.strides)
         leaf = memory.leaves.get(layout, "")
         if not leaf:

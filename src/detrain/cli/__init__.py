@@ -8,6 +8,7 @@ import click
 
 from detrain import __version__
 from detrain.cli.log import log
+from detrain.cli.prove import prove
 from detrain.cli.run import run
 from detrain.cli.runs import runs
 from detrain.cli.show import show
@@ -22,7 +23,7 @@ def commands() -> None:
     """Training that can be killed and goes on to the same bits."""
 
 
-for command in (run, runs, show, log):
+for command in (run, prove, runs, show, log):
     commands.add_command(command)
 
 

@@ -1,7 +1,8 @@
 """Killing a run at a named step of a commit, for tests of what survives.
 
 `DETRAIN_CRASH_AT=manifest-synced:3` kills the process with SIGKILL when that point is reached for
-the third time. Without it nothing happens.
+the third time, `DETRAIN_CRASH_AT=step=60` at the end of the run's 60th step, whichever process does
+it. Without it nothing happens.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def crash_point() -> Callable[[str], None]:
     if not wanted:
         return ignore
     point, _, count = wanted.partition(":")
-    if point not in CRASH_POINTS or not (count or "1").isdigit():
+    if (point not in CRASH_POINTS and not point.startswith("step=")) or not (
+        count or "1"
+    ).isdigit():
         raise UsageError(f"{VARIABLE}: expected one of {', '.join(CRASH_POINTS)}, found {wanted!r}")
     left = int(count or "1")
 

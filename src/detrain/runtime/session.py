@@ -502,7 +502,9 @@ class Session:
         self._values = {}
         if self._redone:
             self._compare(self._redone.pop(self.step, chain), chain)
-        self._reached("step")
+        if self._reached is not ignore:
+            self._reached("step")
+            self._reached(f"step={self.step}")
         self._saving.confirm(level, self._sync)
 
     def _compare(self, expected: str, found: str) -> None:

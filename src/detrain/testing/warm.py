@@ -7,6 +7,7 @@ can be killed with SIGKILL at any time.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -30,12 +31,15 @@ class Child:
     stderr: str
 
 
+_SERVE = "import sys; from detrain.testing import warm; warm.serve(sys.argv[1:])"
+
+
 class WarmProcess:
     """Runs one command after the other; a context manager."""
 
     def __init__(self, imports: Sequence[str] = ()) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "detrain.testing.warm", *imports],
+            [sys.executable, "-c", _SERVE, *imports],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -104,7 +108,7 @@ def _kill(pid: int) -> None:
         return
 
 
-def _serve(imports: Sequence[str]) -> None:
+def serve(imports: Sequence[str]) -> None:
     """The warm process: fork a child for each request, say its pid, then its exit code."""
     for name in imports:
         __import__(name)
@@ -124,8 +128,7 @@ def _serve(imports: Sequence[str]) -> None:
 
 def _child(request: Mapping[str, Any]) -> None:
     """The child: become a process of its own, run the command, leave without the parent's exit."""
-    from detrain.cli import main
-
+    main = importlib.import_module("detrain.cli").main  # as the console script would
     for number, path in ((1, request["stdout"]), (2, request["stderr"])):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         os.dup2(handle, number)
@@ -149,7 +152,3 @@ def _child(request: Mapping[str, Any]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-
-
-if __name__ == "__main__":
-    _serve(sys.argv[1:])

@@ -1,0 +1,70 @@
+"""The first place in which two states differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from detrain.checkpoint.manifest import SavedState
+from detrain.state import Node, Ref
+
+__all__ = ["Difference", "first_difference"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A place, and what it is on each side."""
+
+    path: str
+    expected: str
+    found: str
+
+
+def first_difference(expected: SavedState, found: SavedState) -> Difference | None:
+    """The first place that differs, from the roots down; Python's floats are left out."""
+    positions = expected.positions, found.positions
+    for name in sorted(positions[0].keys() | positions[1].keys()):
+        if positions[0].get(name) != positions[1].get(name):
+            return Difference(f"the random generator of {name}", "at one position", "at another")
+    left, right = dict(expected.tree.roots), dict(found.tree.roots)
+    for name in [*left, *(name for name in right if name not in left)]:
+        if _text(left.get(name)) != _text(right.get(name)):
+            return Difference(name, _text(left.get(name)), _text(right.get(name)))
+    nodes = dict(zip(found.tree.paths, found.tree.nodes, strict=True))
+    for path, node in zip(expected.tree.paths, expected.tree.nodes, strict=True):
+        other = nodes.get(path)
+        if other is None:
+            return Difference(path, node.type or node.form, "nothing")
+        difference = _in_node(path, node, other)
+        if difference is not None:
+            return difference
+        if node.array is not None and other.array is not None:
+            digests = expected.digests[node.array.leaf], found.digests[other.array.leaf]
+            if digests[0] != digests[1]:
+                return Difference(path, f"content {digests[0]}", f"content {digests[1]}")
+    return None
+
+
+def _in_node(path: str, node: Node, other: Node) -> Difference | None:
+    if (node.form, node.type, node.text) != (other.form, other.type, other.text):
+        return Difference(path, f"{node.type} {node.text}", f"{other.type} {other.text}")
+    if len(node.items) != len(other.items):
+        return Difference(path, f"{len(node.items)} items", f"{len(other.items)} items")
+    pairs = [
+        (f"{path}[{i}]", a, b) for i, (a, b) in enumerate(zip(node.items, other.items, strict=True))
+    ]
+    fields = dict(other.fields)
+    pairs += [
+        (f"{path}.{name}", ref, fields.get(name, ("", "nothing"))) for name, ref in node.fields
+    ]
+    for where, a, b in pairs:
+        if _text(a) != _text(b):
+            return Difference(where, _text(a), _text(b))
+    return None
+
+
+def _text(ref: Ref | None) -> str:
+    if ref is None:
+        return "nothing"
+    if isinstance(ref, int):
+        return "an object"
+    return "a float" if ref[0] == "f" else ref[1] or "None"
