@@ -23,7 +23,7 @@ KILLS = int(os.environ.get("DETRAIN_ZOO_KILLS", "2"))
 OPTIONS = ("--save-every", "9", "--digest-every", "10", "--seed", "4")
 
 # Draws in loader workers are outside the promise yet: these two load in the main process.
-ARGS = {"02": ["--workers", "0"], "14": ["--workers", "0"]}
+ARGS = {"02": ["--num-workers", "0"], "14": ["--num-workers", "0"]}
 UNSEEDED = {"05", "11"}
 
 
@@ -60,7 +60,7 @@ def whole(warm, tmp_path_factory):
 
 
 def ways(steps, name):
-    """Ways to be killed: at a step near each end, amid a commit, at any time, and several in a row."""
+    """Ways to be killed: at any step, amid a commit, at any time, several in a row."""
     draw = random.Random(name)
 
     def step():
@@ -88,10 +88,7 @@ def test_killed_and_resumed(whole, warm, tmp_path, script):
     for number, kills in enumerate(ways(expected["steps"], script.name)):
         runner = Runner(warm, tmp_path / str(number))
         for kill in kills:
-            if isinstance(kill, float):
-                how = {"kill_after": kill}
-            else:
-                how = {"crash": kill}
+            how = {"kill_after": kill} if isinstance(kill, float) else {"crash": kill}
             ended = runner.run(script, "it", *OPTIONS, args=args_of(script), **how)
             assert ended.code in (0, -9), ended.stderr
             if ended.code == 0:
