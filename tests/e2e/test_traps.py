@@ -345,6 +345,35 @@ TRAPS = {
             a, b = next(batches)
             print(step, update(a, b))
     """,
+    "a compiled step": """
+        compiled = torch.compile(lambda a: model(a).tanh(), backend="eager")
+        for step in range(12):
+            loss = nn.functional.mse_loss(compiled(x), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(step, loss.item())
+    """,
+    "data parallel with one process": """
+        import torch.distributed as dist
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
+        store = dist.HashStore()
+        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+        ddp = nn.parallel.DistributedDataParallel(model)
+        sampler = torch.utils.data.DistributedSampler(data)
+        for e in range(4):
+            sampler.set_epoch(e)
+            for a, b in DataLoader(data, 8, sampler=sampler):
+                loss = nn.functional.mse_loss(ddp(a), b)
+                opt.zero_grad(); loss.backward(); opt.step()
+                print(e, loss.item())
+        dist.destroy_process_group()
+    """,
+    "a sparse matrix": """
+        adjacency = torch.eye(24).to_sparse()
+        for step in range(12):
+            loss = nn.functional.mse_loss(model(torch.sparse.mm(adjacency, x)), y)
+            opt.zero_grad(); loss.backward(); opt.step()
+            print(step, loss.item())
+    """,
     "mutable default arguments": """
         def train(steps, history=[]):
             for s in range(steps):
@@ -400,3 +429,45 @@ def test_exact(warm, tmp_path, trap):
         else:
             assert again.log("it").startswith(b"1 0 ")
             assert again.log("it").count(b"\n") == whole.log("it").count(b"\n")
+
+
+REFUSED = {
+    "a graph that crosses every iteration": (
+        """
+        total = 0
+        for step in range(12):
+            total = total + nn.functional.mse_loss(model(x), y)
+            opt.zero_grad(); total.backward(retain_graph=True)
+            for p in model.parameters():
+                p.data.add_(p.grad, alpha=-1e-3)
+        """,
+        "carries an autograd graph from one iteration into the next",
+    ),
+    "a daemon thread that feeds a queue": (
+        """
+        import queue, threading
+        q = queue.Queue(2)
+        def feed():
+            while True:
+                q.put(torch.randn(4, 4))
+        feeder = threading.Thread(target=feed, daemon=True)
+        feeder.start()
+        class Source:
+            def __init__(self): self.thread, self.q = feeder, q
+        source = Source()
+        for step in range(12):
+            print(step, update(source.q.get(), y[:4]))
+        """,
+        "what a thread is doing can't be saved",
+    ),
+}
+
+
+@pytest.mark.parametrize("trap", REFUSED)
+def test_refused_with_the_reason(runner, trap):
+    text, reason = REFUSED[trap]
+    script = runner.folder / "job.py"
+    script.write_text(HEAD + textwrap.dedent(text))
+    ended = runner.run(script, "it", *OPTIONS)
+    assert reason in ended.stderr
+    assert runner.show("it")["checkpoints"] == []

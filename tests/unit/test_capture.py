@@ -137,6 +137,7 @@ VALUES = [
     torch.arange(6.0).reshape(2, 3).t(),
     torch.tensor([1.5, float("nan")], dtype=torch.bfloat16),
     torch.nn.Parameter(torch.ones(2), requires_grad=False),
+    torch.eye(3).to_sparse(),
 ]
 
 

@@ -30,6 +30,7 @@ from detrain.capture.iterators import ITERATORS, HeldForm, IteratorForm, Positio
 from detrain.capture.objects import (
     NAMED,
     ArrayForm,
+    ComposedForm,
     EnumForm,
     GeneratorForm,
     MethodForm,
@@ -52,6 +53,7 @@ FORMS: dict[str, Form] = {
     form.name: form
     for form in (
         ArrayForm(),
+        ComposedForm(),
         DequeForm(),
         DictForm(),
         EnumForm(),
@@ -132,7 +134,7 @@ _REFUSED: tuple[tuple[tuple[type, ...], str, str], ...] = (
     (
         (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType),
         "the position of running code can't be saved",
-        "Loop over it with run.loop, or keep a position and make it anew",
+        "Make it where it is looped over, or keep a position and make it anew",
     ),
     (
         (threading.Thread,),
@@ -172,6 +174,8 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
             return FORMS["standing"]
         if framework.encode_value(obj) is not None:
             return FORMS["value"]
+        if framework.decompose(obj) is not None:
+            return FORMS["composed"]
         if framework.generator_state(obj) is not None:
             return FORMS["generator"]
         try:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMED",
     "ArrayForm",
+    "ComposedForm",
     "EnumForm",
     "GeneratorForm",
     "MethodForm",
@@ -233,6 +234,35 @@ class ArrayForm(Form):
         framework.fill(live, node.array, restore.data(node.array))
         for name, ref in node.fields:
             framework.set_field(live, name, restore.get(ref))
+
+
+class ComposedForm(Form):
+    """Arrays that are no single memory: sparse ones."""
+
+    name = "composed"
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        for framework in walk.frameworks:
+            parts = framework.decompose(obj)
+            if parts is not None:
+                fields = walk.fields(parts.items(), path)
+                return Node("composed", type_name(type(obj)), fields=fields, text=framework.name)
+        raise AssertionError(f"{path} was taken for an array of parts")
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        return ()
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        return self._compose(node, None, restore, path)
+
+    def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
+        self._compose(node, live, restore, path)
+
+    def _compose(self, node: Node, live: Any, restore: Restore, path: str) -> Any:
+        parts = {name: restore.get(ref) for name, ref in node.fields}
+        for _, ref in node.fields:
+            restore.complete(ref)
+        return restore.framework(node.text, path).compose(parts, live)
 
 
 class GeneratorForm(Form):

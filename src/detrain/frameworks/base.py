@@ -94,6 +94,12 @@ class Framework(Protocol):
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """Set what can be set to what an earlier fingerprint says."""
 
+    def decompose(self, obj: Any) -> dict[str, Any] | None:
+        """An array that is no single memory (a sparse one) as its parts; None if `obj` is none."""
+
+    def compose(self, parts: Mapping[str, Any], live: Any | None) -> Any:
+        """Put such an array together again; into the live one if there is one."""
+
     def writers(self) -> list[tuple[Any, str]]:
         """Functions, as (owner, name), that take a path and write to it past Python's `open`."""
 

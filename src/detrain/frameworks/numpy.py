@@ -37,6 +37,14 @@ class Numpy:
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """Nothing to set."""
 
+    def decompose(self, obj: Any) -> dict[str, Any] | None:
+        """It has none."""
+        return None
+
+    def compose(self, parts: Mapping[str, Any], live: Any | None) -> Any:
+        """It has none."""
+        raise TypeError("no such arrays")
+
     def writers(self) -> list[tuple[Any, str]]:
         """None: it opens files as Python does."""
         return []

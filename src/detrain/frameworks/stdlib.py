@@ -44,6 +44,14 @@ class Stdlib:
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """Nothing can be set once the interpreter runs."""
 
+    def decompose(self, obj: Any) -> dict[str, Any] | None:
+        """It has none."""
+        return None
+
+    def compose(self, parts: Mapping[str, Any], live: Any | None) -> Any:
+        """It has none."""
+        raise TypeError("no such arrays")
+
     def writers(self) -> list[tuple[Any, str]]:
         """None: it opens files as Python does."""
         return []

@@ -7,6 +7,7 @@ in progress lives here and in the levels; there is one session in a process at a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -21,7 +22,13 @@ from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.manifest import SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.snapshot import Snapshot, digest_snapshot, take
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import DamagedCheckpoint, ProgramChanged, ResumeMismatch, UsageError
+from detrain.errors import (
+    DamagedCheckpoint,
+    ProgramChanged,
+    ResumeMismatch,
+    UncapturableState,
+    UsageError,
+)
 from detrain.frameworks import find
 from detrain.frameworks.base import Framework, LiveLeaf
 from detrain.frameworks.find import positions_now, reposition
@@ -534,7 +541,8 @@ class Session:
         if live and not level.whole and not self._saving.off and level.habits.followed is not False:
             exit_state = exit_state or self._snapshot(level)
         if live and level.whole and parent is self._base:
-            self._final = self._digest_at(level)
+            with contextlib.suppress(UncapturableState):  # it was said at the loop's head
+                self._final = self._digest_at(level)
         finished = Finished(level, exit_state)
         parent.finished.append(finished)
         parent.observed.append(finished)

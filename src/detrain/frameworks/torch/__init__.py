@@ -80,15 +80,28 @@ class Torch:
         if threads and threads != torch.get_num_threads():
             torch.set_num_threads(threads)
 
+    def decompose(self, obj: Any) -> dict[str, Any] | None:
+        """Sparse tensors."""
+        return tensors.decompose(obj) if isinstance(obj, torch.Tensor) else None
+
+    def compose(self, parts: Mapping[str, Any], live: Any | None) -> Any:
+        """Sparse tensors."""
+        return tensors.compose(parts, live)
+
     def writers(self) -> list[tuple[Any, str]]:
         """`torch.save` opens its file in C++."""
         return [(torch.serialization, "_open_zipfile_writer")]
 
     def is_standing(self, obj: Any) -> bool:
         """Torch's own loader iterators, graph nodes, handles of hooks, compiled code."""
-        if isinstance(obj, torch.Generator | torch.Tensor):
+        if isinstance(obj, torch.Generator | torch.Tensor | torch._C.ScriptModule):
             return False
-        return isinstance(obj, loader.STANDING) or type(obj).__module__.startswith(_STANDING)
+        kind = type(obj)
+        if isinstance(obj, loader.STANDING) or kind.__module__.startswith(_STANDING):
+            return True
+        # Process groups, reducers: objects of C++ that the program sets up again.
+        in_cpp = any(cls.__name__ == "pybind11_object" for cls in kind.__mro__)
+        return in_cpp and kind.__module__.startswith("torch.")
 
     def iterator_state(self, obj: Any) -> tuple[Any, dict[str, Any]] | None:
         """Where an iterator over a `DataLoader` is."""

@@ -12,9 +12,11 @@ import torch
 from detrain.frameworks.base import ArrayView
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from detrain.state import ArrayFacts
 
-__all__ = ["copy_out", "create", "fill", "view"]
+__all__ = ["compose", "copy_out", "create", "decompose", "fill", "view"]
 
 
 def view(tensor: torch.Tensor) -> ArrayView:
@@ -46,6 +48,36 @@ def view(tensor: torch.Tensor) -> ArrayView:
         graph=tensor.grad_fn is not None,
         fields=fields,
     )
+
+
+def decompose(tensor: torch.Tensor) -> dict[str, Any] | None:
+    """A sparse tensor's parts."""
+    if tensor.layout != torch.sparse_coo:
+        return None
+    plain = tensor.detach()
+    return {
+        "indices": plain._indices(),
+        "values": plain._values(),
+        "shape": tuple(tensor.shape),
+        "coalesced": tensor.is_coalesced(),
+        "requires_grad": tensor.requires_grad and tensor.is_leaf,
+    }
+
+
+def compose(parts: Mapping[str, Any], live: torch.Tensor | None) -> torch.Tensor:
+    """A sparse tensor of those parts."""
+    with torch.no_grad():
+        made = torch.sparse_coo_tensor(
+            parts["indices"],
+            parts["values"],
+            parts["shape"],
+            is_coalesced=parts["coalesced"],
+            check_invariants=False,
+        )
+        if live is None:
+            return made.requires_grad_(parts["requires_grad"])
+        live.data = made
+    return live
 
 
 def copy_out(tensor: torch.Tensor, into: memoryview) -> None:
