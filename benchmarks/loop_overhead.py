@@ -1,17 +1,20 @@
-"""What `run.loop` costs an iteration, against the plain loop, in one run.
+"""What DETrain costs an iteration, against the plain loop, in one run.
 
     python benchmarks/loop_overhead.py
 
-Without checkpoints: what is measured is the hook itself with its trace (one line a step).
+Without checkpoints: what is measured is the hook itself with its trace (one event a step). The
+plain loop is interleaved with the others, so that the machine's moods reach all of them.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -20,54 +23,88 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import detrain
 from detrain.frameworks.torch import loader as adapter
+from detrain.instrument.find import find_training
+from detrain.instrument.rewrite import rewrite
+from detrain.runtime.api import active
+from detrain.runtime.hooks import Hooks
 
-ITEMS, ROUNDS = 20_000, 7
+ITEMS, ROUNDS = 30_000, 9
+
+FOUND = """
+def for_loop(iterable):
+    for _ in iterable:
+        update.backward()
+
+def while_loop(iterable):
+    i = 0
+    while i < len(iterable):
+        update.backward()
+        i += 1
+"""
 
 
-def timed(body: Callable[[], None]) -> float:
+class Update:
+    """Stands for an update, so that the loops are found; does nothing."""
+
+    def backward(self) -> None:
+        pass
+
+
+def functions(*, rewritten: bool) -> dict[str, Any]:
+    tree = ast.parse(FOUND)
+    if rewritten:
+        tree = rewrite(tree, "bench", find_training({"bench": ast.parse(FOUND)}))
+    space: dict[str, Any] = {"update": Update()}
+    exec(compile(tree, __file__, "exec"), space)
+    return space
+
+
+def timed(body: Callable[[Any], None], iterable: Any) -> float:
     started = time.perf_counter()
-    body()
-    return time.perf_counter() - started
+    body(iterable)
+    return (time.perf_counter() - started) / len(iterable) * 1e6
 
 
 def main() -> None:
     os.environ["DETRAIN_RUNS"] = tempfile.mkdtemp(prefix="detrain-bench-")
-    model = torch.nn.Linear(4, 4)
-    optimizer = torch.optim.Adam(model.parameters())
-    data = TensorDataset(torch.zeros(ITEMS // 10, 4))
-    loader = DataLoader(data, batch_size=None)
+    loader = DataLoader(TensorDataset(torch.zeros(ITEMS // 10, 4)), batch_size=None)
+    plain, found = functions(rewritten=False), functions(rewritten=True)
+    table = Table(box=None, pad_edge=False)
+    for title in ("loop", "plain µs/iter", "with DETrain", "added", "limit"):
+        table.add_column(title, justify="left" if title == "loop" else "right")
 
     with detrain.run(seed=1, save_every="never", digest_every=0, fresh=True) as run:
+        session = active()
+        assert session is not None
+        Hooks(session).start()
 
-        def plain(iterable: object) -> None:
-            adapter.uninstall()
-            for _ in iterable:  # type: ignore[attr-defined]
-                pass
-            adapter.install()
+        def written(iterable: Any) -> None:
+            for _ in run.loop(iterable):
+                found["update"].backward()
 
-        def hooked(iterable: object) -> None:
-            for _ in run.loop(iterable, model=model, optimizer=optimizer):  # type: ignore[arg-type]
-                pass
-
-        def recorded(iterable: object) -> None:
-            for _ in run.loop(iterable, model=model, optimizer=optimizer):  # type: ignore[arg-type]
+        def recorded(iterable: Any) -> None:
+            for _ in run.loop(iterable):
+                found["update"].backward()
                 run.record(loss=0.5)
 
+        numbers = range(ITEMS)
         cases = {
-            "range, run.loop": (range(ITEMS), ITEMS, hooked),
-            "range, run.loop and run.record": (range(ITEMS), ITEMS, recorded),
-            "DataLoader, run.loop": (loader, len(loader), hooked),
+            "for, found by DETrain": (numbers, plain["for_loop"], found["for_loop"], "2"),
+            "while, found by DETrain": (numbers, plain["while_loop"], found["while_loop"], "2"),
+            "for over a DataLoader, found": (loader, plain["for_loop"], found["for_loop"], "50"),
+            "run.loop": (numbers, plain["for_loop"], written, "50"),
+            "run.loop and run.record": (numbers, plain["for_loop"], recorded, "50"),
         }
-        table = Table(box=None, pad_edge=False)
-        for title in ("loop", "plain µs/iter", "with DETrain", "added", "limit"):
-            table.add_column(title, justify="left" if title == "loop" else "right")
-        for label, (iterable, count, body) in cases.items():
-            without, within = [], []
-            for _ in range(ROUNDS):  # interleaved, so that the machine's moods reach both
-                without.append(timed(lambda it=iterable: plain(it)) / count * 1e6)
-                within.append(timed(lambda it=iterable, b=body: b(it)) / count * 1e6)
-            a, b = statistics.median(without), statistics.median(within)
-            table.add_row(label, f"{a:.2f}", f"{b:.2f}", f"{b - a:.2f}", "50")
+        for label, (iterable, without, within, limit) in cases.items():
+            a, b = [], []
+            for _ in range(ROUNDS):
+                adapter.uninstall()
+                a.append(timed(without, iterable))
+                adapter.install()
+                b.append(timed(within, iterable))
+            left, right = statistics.median(a), statistics.median(b)
+            table.add_row(label, f"{left:.2f}", f"{right:.2f}", f"{right - left:.2f}", limit)
+        Hooks(session).stop()
     Console().print(table)
 
 

@@ -20,11 +20,17 @@ pytestmark = pytest.mark.slow
 
 ZOO = sorted((Path(__file__).parents[2] / "examples" / "torch").glob("[01]*.py"))
 KILLS = int(os.environ.get("DETRAIN_ZOO_KILLS", "2"))
-OPTIONS = ("--save-every", "9", "--digest-every", "10", "--seed", "4")
 
 # Draws in loader workers are outside the promise yet: these two load in the main process.
 ARGS = {"02": ["--num-workers", "0"], "14": ["--num-workers", "0"]}
 UNSEEDED = {"05", "11"}
+# A replay memory of thousands of objects, and thousands of steps.
+EVERY = {"15": ("150", "400"), "08": ("30", "25"), "16": ("40", "50")}
+
+
+def options(script):
+    save, digest = EVERY.get(script.name[:2], ("9", "5"))
+    return ("--save-every", save, "--digest-every", digest, "--seed", "4")
 
 
 def args_of(script):
@@ -51,7 +57,7 @@ def whole(warm, tmp_path_factory):
     def get(script):
         if script not in done:
             runner = Runner(warm, tmp_path_factory.mktemp(script.stem))
-            ended = runner.run(script, "it", *OPTIONS, args=args_of(script))
+            ended = runner.run(script, "it", *options(script), args=args_of(script))
             assert ended.code == 0, ended.stderr
             done[script] = runner
         return done[script]
@@ -89,12 +95,12 @@ def test_killed_and_resumed(whole, warm, tmp_path, script):
         runner = Runner(warm, tmp_path / str(number))
         for kill in kills:
             how = {"kill_after": kill} if isinstance(kill, float) else {"crash": kill}
-            ended = runner.run(script, "it", *OPTIONS, args=args_of(script), **how)
+            ended = runner.run(script, "it", *options(script), args=args_of(script), **how)
             assert ended.code in (0, -9), ended.stderr
             if ended.code == 0:
                 break
         else:
-            last = runner.run(script, "it", *OPTIONS, args=args_of(script))
+            last = runner.run(script, "it", *options(script), args=args_of(script))
             assert last.code == 0, last.stderr
         found = runner.show("it")
         assert found["diverged_at"] is None, kills

@@ -28,7 +28,7 @@ def plain_variables(frame: FrameType) -> dict[str, Any]:
     """The variables that hold plain data; of a module, its global names."""
     return {
         name: value
-        for name, value in list(frame.f_locals.items())
+        for name, value in sorted(frame.f_locals.items(), key=lambda item: item[0])
         if not name.startswith((".", "__")) and is_plain(value)
     }
 

@@ -45,6 +45,8 @@ class Level:
     line: int = 0
     whole: bool = False
     """Whether its state is all that the program can reach, rather than what was declared."""
+    outer: tuple[tuple[str, int], ...] = ()
+    """Where the loops around it are, as (site, iteration)."""
     entered_at: float = 0.0
     """When it was entered: what took long is passed over on resume, the rest is run again."""
     source: Advancing | None = None

@@ -67,7 +67,8 @@ class Roots:
         names = space.f_locals if isinstance(space, FrameType) else space
         return {
             name: value
-            for name, value in list(names.items())
+            # Sorted: the order of a frame's names depends on when somebody looked at them.
+            for name, value in sorted(names.items(), key=lambda item: item[0])
             if not name.startswith((".", "__")) and not is_standing(value)
         }
 

@@ -108,24 +108,25 @@ class Saving:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._say = say
-        self._store, self.options, self._reached, self._clock = store, options, reached, clock
+        self._store, self._reached, self._clock = store, reached, clock
+        self.use(options)
         numbers = [re.match(r"(\d+)\.safetensors", name) for name in store.names()]
         self._number = max((int(found[1]) for found in numbers if found), default=0)
         self.last_step = 0
         self._last_time = clock()
-        self._held: _Held | None = None
+        self.held: _Held | None = None
 
-    @property
-    def off(self) -> bool:
+    def use(self, options: Options) -> None:
+        """Go on with other options."""
+        self.options = options
+        self.off = options.save_every.never
         """Whether this run is never to be checkpointed."""
-        return self.options.save_every.never
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint is due at this step."""
         every = self.options.save_every
-        if every.seconds is None:
-            return every.due(step - self.last_step, 0.0)
-        return every.due(step - self.last_step, self._clock() - self._last_time)
+        passed = 0.0 if every.seconds is None else self._clock() - self._last_time
+        return every.due(step - self.last_step, passed)
 
     def hold(
         self,
@@ -146,7 +147,7 @@ class Saving:
             end = leaf.framework.watch_graph(leaf.array, partial(used.append, leaf.name))
             if end is not None:
                 ends.append(end)
-        self._held = _Held(level, step, marks, frozen, _Frozen.of(root), used, ends)
+        self.held = _Held(level, step, marks, frozen, _Frozen.of(root), used, ends)
         self._reached("cut")
 
     def resumed(self, step: int) -> None:
@@ -155,7 +156,7 @@ class Saving:
 
     def drop(self, level: Level) -> None:
         """The loop ended instead of going into another iteration."""
-        if self._held is not None and self._held.level is level:
+        if self.held is not None and self.held.level is level:
             self._release()
 
     def confirm(self, level: Level, sync: Callable[[], None]) -> None:
@@ -163,7 +164,7 @@ class Saving:
 
         `sync` makes the run's own files durable.
         """
-        held = self._held
+        held = self.held
         if held is None or held.level is not level:
             return
         self._release()
@@ -194,10 +195,10 @@ class Saving:
         retire(self._store, self.options.keep, self._reached)
 
     def _release(self) -> None:
-        if self._held is not None:
-            for end in self._held.ends:
+        if self.held is not None:
+            for end in self.held.ends:
                 end()
-            self._held = None
+            self.held = None
 
     def _saved_level(self, frozen: _Frozen) -> SavedLevel:
         level = frozen.level

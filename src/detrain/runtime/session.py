@@ -44,7 +44,6 @@ from detrain.runtime.roots import Owns, Roots
 from detrain.runtime.saving import Marks, Saving, obstacle
 from detrain.state import PLAIN
 from detrain.trace.digest import digest_positions
-from detrain.trace.event import Event
 from detrain.trace.log import EMPTY, TraceWriter, read_trace
 from detrain.world.files import Files
 from detrain.world.observe import Observation, Observer
@@ -150,7 +149,8 @@ class Session:
 
     def use(self, options: Options) -> None:
         """Go on with other options."""
-        self.options = self._saving.options = options
+        self.options = options
+        self._saving.use(options)
 
     def declare(self, objects: Mapping[str, Any]) -> None:
         """Objects that the whole run reaches."""
@@ -404,6 +404,7 @@ class Session:
         level = Level(site, parent, frame, dict(_checked(declared)), habits, whole=whole)
         level.entry, level.line = digest_positions(positions_now()), frame.f_lineno
         level.entered_at = time.monotonic()
+        level.outer = tuple((each.site, each.iteration) for each in parent.stack())
         parent.begun += 1
         parent.habits.nests = True
         for loop in parent.finished:
@@ -441,19 +442,21 @@ class Session:
 
     def _head(self, level: Level) -> None:
         """A loop is about to take its next item: the place where a checkpoint may be taken."""
-        if self._top is not level:
+        if self._top is not level or self._ended is not None:
             self._unwind(level)
-        if self._ended is not None:
             self._settle()
         if level.under_way:
             self._finish_iteration(level)
             level.iteration += 1
         if self._rebuild is not None:
             raise self._rebuild.left_early(f"back at the loop {level.site}, line {level.line}")
-        if self._saving.off:
+        saving = self._saving
+        if saving.off:
             return
-        level.head, level.observed = None, []
-        if self._saving.due(self.step) and self._take(level):
+        level.head = None
+        if level.observed:
+            level.observed = []
+        if saving.due(self.step) and self._take(level):
             return
         if level.habits.nests is not False:
             self._keep_head(level)
@@ -489,34 +492,38 @@ class Session:
     def _finish_iteration(self, level: Level) -> None:
         """Count and trace an iteration, if it was a step: if no loop ran inside it."""
         level.under_way = False
-        nested, level.begun = level.begun, 0
-        for loop in level.finished:
-            if loop.habits.followed is None:
-                loop.habits.followed = False
-        level.finished = []
-        if nested:
+        if level.begun:
+            level.begun = 0
+            for loop in level.finished:
+                if loop.habits.followed is None:
+                    loop.habits.followed = False
+            level.finished = []
             self._saving.confirm(level, self._sync)
             return
         if level.habits.nests is None:
             level.habits.nests = False
         self.step += 1
         digest = ""
-        if self.options.digest_every and self.step % self.options.digest_every == 0:
+        every = self.options.digest_every
+        if every and self.step % every == 0:
             digest = self._digest_at(level)
-        at = tuple((each.site, each.iteration) for each in level.stack())
-        assert self._trace is not None
-        chain = self._trace.append(Event(self.step, at, self._values, digest))
-        self._values = {}
+        trace = self._trace
+        assert trace is not None
+        trace.add(self.step, level.outer, ((level.site, level.iteration),), self._values, digest)
+        if self._values:
+            self._values = {}
         if self._redone:
-            self._compare(self._redone.pop(self.step, chain), chain)
+            self._compare(self._redone.pop(self.step, ""), trace.mark.chain)
         if self._reached is not ignore:
+            trace.flush()
             self._reached("step")
             self._reached(f"step={self.step}")
-        self._saving.confirm(level, self._sync)
+        if self._saving.held is not None:
+            self._saving.confirm(level, self._sync)
 
     def _compare(self, expected: str, found: str) -> None:
         """A step that an earlier attempt did already must come out as it did then."""
-        if expected != found and self.diverged_at is None:
+        if expected and expected != found and self.diverged_at is None:
             self.diverged_at = self.step
             self.notices.say(
                 f"step {self.step} did not come out as in the attempt before: something that the "

@@ -1,6 +1,6 @@
 """Digests of bytes and of state. Equal digests mean equal bits.
 
-xxh3 for the bytes of arrays (it keeps up with memory), blake2b where a digest commits to a history.
+xxh3 for the bytes of arrays (it keeps up with memory), blake2b for texts.
 """
 
 from __future__ import annotations
