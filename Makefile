@@ -1,3 +1,6 @@
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
+
 # Everything installs itself into .venv; a fresh machine needs Python 3.11, make and a package registry.
 PYTHON ?= python3
 VENV := .venv
@@ -19,7 +22,7 @@ check: $(VENV)/.dev
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-logo --quiet || $(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo | tail -n 3
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
 # Every program of examples/torch, killed in ten ways each.
