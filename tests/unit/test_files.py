@@ -109,6 +109,19 @@ def test_what_others_open_is_not_looked_at(world, tmp_path):
     assert files.journal.entries == []
 
 
+def test_a_forked_worker_is_not_looked_at(world):
+    files = world()
+    pid = os.fork()
+    if pid == 0:
+        Path("from-a-worker").write_text("x")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert Path("from-a-worker").exists()
+    files.journal.close()
+    assert Journal(files._scratch.parent / "files.jsonl").entries == []
+    files.journal = Journal(files._scratch.parent / "files.jsonl")
+
+
 def test_a_torn_journal(tmp_path):
     journal = Journal(tmp_path / "j")
     journal.add(Entry("/a", born=True))

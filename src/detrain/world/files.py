@@ -45,6 +45,7 @@ class Files:
         self, folder: Path, owns: Callable[[str], bool], root: Path, *, rebuilding: bool
     ) -> None:
         self._owns, self._root = owns, str(root) + os.sep
+        self._owner = os.getpid()
         self._scratch = folder / "scratch"
         self.journal = Journal(folder / "files.jsonl")
         self._rebuilding = rebuilding
@@ -152,8 +153,8 @@ class Files:
 
     def _is_ours(self, path: Any) -> str | None:
         """The absolute path, if it is one that the program's own code means."""
-        if not isinstance(path, str | bytes | os.PathLike):
-            return None
+        if not isinstance(path, str | bytes | os.PathLike) or os.getpid() != self._owner:
+            return None  # a handle's number, or a loader worker, which was forked with all of this
         name = os.path.abspath(os.fsdecode(path))
         if name.startswith(_SYSTEM) or name.startswith(self._root):
             return None
