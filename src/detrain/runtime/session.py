@@ -507,11 +507,9 @@ class Session:
         every = self.options.digest_every
         if every and self.step % every == 0:
             digest = self._digest_at(level)
-        trace = self._trace
+        trace, values, self._values = self._trace, self._values, {}
         assert trace is not None
-        trace.add(self.step, level.outer, ((level.site, level.iteration),), self._values, digest)
-        if self._values:
-            self._values = {}
+        trace.add(self.step, level.outer, ((level.site, level.iteration),), values, digest)
         if self._redone:
             self._compare(self._redone.pop(self.step, ""), trace.mark.chain)
         if self._reached is not ignore:
