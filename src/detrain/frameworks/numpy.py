@@ -8,66 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from detrain.state import ArrayFacts
 
 __all__ = ["ADAPTER"]
 
 
-class Numpy:
+class Numpy(Bare):
     """Answers for numpy."""
 
     name = "numpy"
-    transparent: frozenset[str] = frozenset()
-
-    def prepare(self) -> None:
-        """numpy has no algorithms to choose from."""
-
-    def release(self) -> None:
-        """Nothing to undo."""
 
     def fingerprint(self) -> dict[str, str]:
         """The version decides the streams of `Generator`."""
         return {"numpy": np.__version__}
-
-    def pin(self, fingerprint: Mapping[str, str]) -> None:
-        """Nothing to set."""
-
-    def decompose(self, obj: Any) -> dict[str, Any] | None:
-        """It has none."""
-        return None
-
-    def compose(self, parts: Mapping[str, Any], live: Any | None) -> Any:
-        """It has none."""
-        raise TypeError("no such arrays")
-
-    def writers(self) -> list[tuple[Any, str]]:
-        """None: it opens files as Python does."""
-        return []
-
-    def is_standing(self, obj: Any) -> bool:
-        """Nothing of it."""
-        return False
-
-    def iterator_state(self, obj: Any) -> tuple[Any, dict[str, Any]] | None:
-        """It has no loaders."""
-        return None
-
-    def set_iterator_state(self, obj: Any, state: Mapping[str, Any]) -> None:
-        """It has no loaders."""
-        raise TypeError(type(obj))
-
-    def new_iterator(self, owner: Any, state: Mapping[str, Any]) -> Any:
-        """It has no loaders."""
-        raise TypeError(type(owner))
-
-    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
-        """It has no graphs."""
-        return None
 
     def seed(self, seed: int) -> None:
         """Seed the legacy global generator; it takes 32 bits, so a longer seed is hashed."""
@@ -178,10 +137,6 @@ class Numpy:
         made = np.ndarray(facts.shape, dtype, flat, facts.offset, facts.strides)
         made[...] = source
         return made
-
-    def set_field(self, obj: Any, name: str, value: Any) -> None:
-        """Arrays have no fields."""
-        raise AttributeError(name)
 
 
 def _like(source: Any, facts: ArrayFacts) -> Any:

@@ -9,27 +9,21 @@ import sys
 from array import array
 from typing import TYPE_CHECKING, Any
 
+from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from detrain.state import ArrayFacts
 
 __all__ = ["ADAPTER"]
 
 
-class Stdlib:
+class Stdlib(Bare):
     """Answers for the `random` module and the interpreter."""
 
     name = "python"
-    transparent: frozenset[str] = frozenset()
-
-    def prepare(self) -> None:
-        """Nothing to choose."""
-
-    def release(self) -> None:
-        """Nothing to undo."""
 
     def fingerprint(self) -> dict[str, str]:
         """The interpreter and the machine."""
@@ -40,41 +34,6 @@ class Stdlib:
             "machine": platform.machine(),
             "system": platform.system(),
         }
-
-    def pin(self, fingerprint: Mapping[str, str]) -> None:
-        """Nothing can be set once the interpreter runs."""
-
-    def decompose(self, obj: Any) -> dict[str, Any] | None:
-        """It has none."""
-        return None
-
-    def compose(self, parts: Mapping[str, Any], live: Any | None) -> Any:
-        """It has none."""
-        raise TypeError("no such arrays")
-
-    def writers(self) -> list[tuple[Any, str]]:
-        """None: it opens files as Python does."""
-        return []
-
-    def is_standing(self, obj: Any) -> bool:
-        """Nothing of it."""
-        return False
-
-    def iterator_state(self, obj: Any) -> tuple[Any, dict[str, Any]] | None:
-        """It has no loaders."""
-        return None
-
-    def set_iterator_state(self, obj: Any, state: Mapping[str, Any]) -> None:
-        """It has no loaders."""
-        raise TypeError(type(obj))
-
-    def new_iterator(self, owner: Any, state: Mapping[str, Any]) -> Any:
-        """It has no loaders."""
-        raise TypeError(type(owner))
-
-    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
-        """It has no graphs."""
-        return None
 
     def seed(self, seed: int) -> None:
         """Seed `random`."""
@@ -135,10 +94,6 @@ class Stdlib:
     ) -> Any:
         """A new array with those items."""
         return bytearray(data) if kind is bytearray else array(facts.dtype, bytes(data))
-
-    def set_field(self, obj: Any, name: str, value: Any) -> None:
-        """These arrays have no fields."""
-        raise AttributeError(name)
 
 
 ADAPTER = Stdlib()

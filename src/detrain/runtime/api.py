@@ -14,6 +14,7 @@ from detrain import __version__
 from detrain.capture.walk import not_a_library
 from detrain.errors import UsageError
 from detrain.runs.choose import Wanted, choose, runs_root, script_digest
+from detrain.runtime.attempt import Opening
 from detrain.runtime.crash import crash_point
 from detrain.runtime.options import Options
 from detrain.runtime.roots import Owns
@@ -45,17 +46,18 @@ def open_session(
     if _active is not None:
         raise UsageError(f"this process is at work on run {_active.folder.name!r} already")
     folder, record = choose(wanted)
-    session = Session(
+    opening = Opening(
         folder,
         record,
-        options,
         script_digest(wanted.script),
+        owns,
+        crash_point(),
         accept_changes=wanted.accept_changes,
-        owns=owns,
         world=world,
-        reached=crash_point(),
+        quiet=options.quiet,
     )
-    session.start()
+    session = Session(opening, options)
+    session.attempt.start()
     _active = session
     return session
 
@@ -195,7 +197,7 @@ def run(
     else:
         session.use(options)
         if seed is not None and "seed" not in options.typed:
-            session.seed(seed)
+            session.attempt.seed(seed)
     session.declare(state)
     return Run(session, owned=owned)
 

@@ -50,7 +50,7 @@ class Hooks:
 
     def ask(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """What may be a clock: `datetime.now` and the like."""
-        return self._session.ask(function, args, kwargs)
+        return self._session.attempt.ask(function, args, kwargs)
 
     def done(self, site: str) -> None:
         """After a loop that was not left by return or an error."""

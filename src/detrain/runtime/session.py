@@ -8,46 +8,35 @@ in progress lives here and in the levels; there is one session in a process at a
 from __future__ import annotations
 
 import contextlib
-import os
-import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
 from detrain.capture.restore import restore
-from detrain.capture.walk import not_a_library, walk
-from detrain.checkpoint.commit import load_newest, verified_arrays
+from detrain.capture.walk import walk
+from detrain.checkpoint.commit import verified_arrays
 from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.manifest import SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.snapshot import Snapshot, digest_snapshot, take
-from detrain.checkpoint.store import LocalStore
 from detrain.errors import (
-    DamagedCheckpoint,
-    ProgramChanged,
     ResumeMismatch,
     UncapturableState,
     UsageError,
 )
-from detrain.frameworks import find
-from detrain.frameworks.base import Framework, LiveLeaf
+from detrain.frameworks.base import LiveLeaf
 from detrain.frameworks.find import positions_now, reposition
-from detrain.runs.folder import RunFolder
-from detrain.runs.lock import RunLock
-from detrain.runs.records import Attempt, Outcome, RunRecord
+from detrain.runs.records import Outcome
 from detrain.runtime.advance import advancing
+from detrain.runtime.attempt import Attempt, Opening
 from detrain.runtime.level import Finished, Habits, Level
-from detrain.runtime.notice import Notices
 from detrain.runtime.options import Options
 from detrain.runtime.rebuild import Rebuild
-from detrain.runtime.roots import Owns, Roots
-from detrain.runtime.saving import Marks, Saving, obstacle
+from detrain.runtime.roots import Roots
+from detrain.runtime.saving import Saving, obstacle
 from detrain.state import PLAIN
 from detrain.trace.digest import digest_positions
-from detrain.trace.log import EMPTY, TraceWriter, read_trace
-from detrain.world.files import Files
-from detrain.world.observe import Observation, Observer
-from detrain.world.output import OutputLog
+from detrain.world.observe import Observation
 
 __all__ = ["Entered", "Session"]
 
@@ -59,57 +48,20 @@ WORTH_KEEPING = 2.0
 
 
 class Session:
-    """A run opened for this process, to be resumed if it has a checkpoint; ended by `close`."""
+    """The loops of a run in this process; `attempt` is all the rest of it."""
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        record: RunRecord,
-        options: Options,
-        script_digest: str,
-        *,
-        accept_changes: bool = False,
-        owns: Owns = not_a_library,
-        world: bool = False,
-        reached: Callable[[str], None] = ignore,
-    ) -> None:
-        self.folder, self.record, self.options = folder, record, options
-        self.notices = Notices(quiet=options.quiet)
+    def __init__(self, opening: Opening, options: Options) -> None:
+        self.attempt = Attempt(opening, self._note)
+        self.folder, self.notices = opening.folder, self.attempt.notices
+        self.options = options
         self.step = 0
-        self._accept_changes = accept_changes
-        self._reached = reached
-        self._owns = owns
-        self._lock = RunLock(folder.path, folder.name)
-        try:
-            before = folder.attempts()
-            self._store = LocalStore(folder.checkpoints, reached)
-            self._store.sweep()
-            manifest = load_newest(self._store, self._damaged) if before else None
-        except BaseException:
-            self._lock.release()
-            raise
-        folder.clear_outcome()
-        self._rebuild = Rebuild(manifest) if manifest is not None else None
-        self._pinned = before[-1].fingerprint if before else {}
-        self._script_digest = script_digest
-        self.resumed_at = None if not before else (manifest.step if manifest else 0)
-        self._started = False
-
-        # Steps that an earlier attempt traced beyond the checkpoint are done again, and compared.
-        start = manifest.trace if manifest is not None else EMPTY
-        earlier = read_trace(folder.trace).events if before else ()
-        self._redone = {event.step: chain for event, chain in earlier}
         self.diverged_at: int | None = None
-        self._trace = TraceWriter(folder.trace, start) if manifest is None else None
-        self._trace_start = start
-        self._output = OutputLog(folder.path, rebuilding=manifest is not None)
-        self._files: Files | None = None
-        self._observer: Observer | None = None
-        if world:
-            root = folder.path.parent
-            self._files = Files(folder.path, owns, root, rebuilding=manifest is not None)
-            self._observer = Observer(owns, self._note)
-        self._saving = Saving(self._store, options, reached, self._attention)
+        self._owns, self._reached = opening.owns, opening.reached
+        manifest = self.attempt.manifest
+        self._rebuild = Rebuild(manifest) if manifest is not None else None
+        store, attention = self.attempt.store, self.attempt.attention
+        self._saving = Saving(store, options, opening.reached, attention)
+        self._started = False
         self._base = Level("", None, None, {}, Habits(nests=True))
         self._top = self._base
         self._ended: Level | None = None
@@ -118,34 +70,8 @@ class Session:
         self._habits: dict[tuple[str, ...], Habits] = {}
         self._known: dict[tuple[str, ...], dict[str, Any]] = {}
         self._values: dict[str, str] = {}
-        self._frameworks: list[Framework] = []
-        self._watch = find.ImportWatch(self._arrived)
-        self._seed = record.seed
 
-    # ---------------------------------------------------------------- the attempt
-
-    def start(self) -> None:
-        """Begin: keep the output, seed the generators, prepare the frameworks."""
-        self._output.start()
-        self._watch.start()
-        if self._files is not None:
-            if self.resumed_at is not None and self._rebuild is None:
-                for trouble in self._files.begin_again():
-                    self._attention(f"a file of the program is not as it was: {trouble}")
-            self._files.start()
-        if self._observer is not None:
-            if self._rebuild is not None:
-                self._observer.feed(self._rebuild.manifest.observed)
-            self._observer.start(rebuilding=self._rebuild is not None)
-        for framework in find.loaded():
-            self._arrived(framework)
-        self.notices.say(self._greeting())
-
-    def seed(self, seed: int) -> None:
-        """Seed all generators, now and when further frameworks are imported."""
-        self._seed = seed
-        for framework in self._frameworks:
-            framework.seed(seed)
+    # ---------------------------------------------------------------- the program
 
     def use(self, options: Options) -> None:
         """Go on with other options."""
@@ -183,100 +109,23 @@ class Session:
 
     def close(
         self, status: str, exit_code: int, *, state_digest: str = "", traceback: str = ""
-    ) -> Outcome:
+    ) -> None:
         """End the attempt and write down how."""
-        mark = self._trace.mark if self._trace is not None else self._trace_start
         outcome = Outcome(
             status=status,
             exit_code=exit_code,
             ended=time.time(),
             steps=self.step,
             state_digest=state_digest,
-            trace_digest=mark.chain,
+            trace_digest=self.attempt.trace_digest(),
             traceback=traceback,
             diverged_at=self.diverged_at,
         )
-        try:
-            if self._trace is not None:
-                self._trace.sync()
-                self._trace.close()
-            self._output.sync()
-            self.folder.write_outcome(outcome)
-        finally:
-            self._watch.stop()
-            if self._observer is not None:
-                self._observer.stop()
-            if self._files is not None:
-                self._files.stop()
-                self._files.close()
-            for framework in self._frameworks:
-                framework.release()
-            self._output.stop()
-            self._output.close()
-            self._lock.release()
-        return outcome
-
-    def _greeting(self) -> str:
-        name = self.folder.name
-        if self.resumed_at is None:
-            return f"run {name} (seed {self.record.seed})"
-        if self._rebuild is None:
-            return f"run {name}: it has no checkpoint yet, starting at its first step"
-        return f"run {name}: going on from step {self.resumed_at}"
-
-    def ask(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """The program calls what may be a clock that can't be replaced."""
-        if self._observer is None:
-            return function(*args, **kwargs)
-        return self._observer.ask(function, args, kwargs)
+        self.attempt.close(outcome)
 
     def _note(self, observation: Observation) -> None:
+        """The program asked the world something."""
         self._top.observed.append(observation)
-
-    def _attention(self, text: str) -> None:
-        self.notices.say(text, always=True)
-
-    def _damaged(self, error: DamagedCheckpoint, step: int) -> None:
-        Notices(quiet=False).say(
-            f"the checkpoint of step {step} can't be used: {error}. Trying the one before"
-        )
-
-    def _arrived(self, framework: Framework) -> None:
-        """A framework is there, at the start or right after its import."""
-        if framework not in self._frameworks:
-            self._frameworks.append(framework)
-            framework.prepare()
-            if self._files is not None:
-                self._files.watch(framework.writers())
-            framework.pin(self._pinned)
-            framework.seed(self._seed)
-
-    def _first_loop(self) -> None:
-        """The program is set up: write down this attempt, now that its surroundings are known."""
-        self._started = True
-        fingerprint: dict[str, str] = {}
-        for framework in find.loaded():
-            fingerprint.update(framework.fingerprint())
-        if self._rebuild is not None and not self._accept_changes:
-            names = sorted(self._pinned.keys() | fingerprint.keys())
-            changes = tuple(
-                f"{name}: it was {self._pinned.get(name, 'absent')}, "
-                f"it is {fingerprint.get(name, 'absent')}"
-                for name in names
-                if self._pinned.get(name) != fingerprint.get(name)
-            )
-            if changes:
-                raise ProgramChanged(self.folder.name, changes)
-        self.folder.add_attempt(
-            Attempt(
-                pid=os.getpid(),
-                host=socket.gethostname(),
-                started=time.time(),
-                resumed_at=self.resumed_at,
-                script_digest=self._script_digest,
-                fingerprint=fingerprint,
-            )
-        )
 
     # ---------------------------------------------------------------- loops
 
@@ -396,7 +245,8 @@ class Session:
         whole: bool,
     ) -> Entered:
         if not self._started:
-            self._first_loop()
+            self._started = True
+            self.attempt.first_loop()
         self._unwind(parent)
         self._settle()
         path = (*parent.path(), site)
@@ -469,18 +319,11 @@ class Session:
         reason = obstacle(level, self._known)
         if reason is not None:
             if reason and not level.habits.nests:
-                self.notices.say(f"no checkpoint can be taken: {reason}", always=True)
+                self.attempt.attention(f"no checkpoint can be taken: {reason}")
             return False
         watched = self._keep_head(level)
-        self._saving.hold(level, self.step, self._marks(), watched)
+        self._saving.hold(level, self.step, self.attempt.marks(), watched)
         return True
-
-    def _marks(self) -> Marks:
-        assert self._trace is not None
-        if self._files is None:
-            return Marks(self._trace.mark, self._output.lengths())
-        journal, lengths = len(self._files.journal.entries), self._files.lengths()
-        return Marks(self._trace.mark, self._output.lengths(), journal, lengths)
 
     def _keep_head(self, level: Level) -> tuple[LiveLeaf, ...]:
         """Copy the state at a loop's head; gives the arrays whose graphs are not in it."""
@@ -498,7 +341,7 @@ class Session:
                 if loop.habits.followed is None:
                     loop.habits.followed = False
             level.finished = []
-            self._saving.confirm(level, self._sync)
+            self._saving.confirm(level, self.attempt.sync)
             return
         if level.habits.nests is None:
             level.habits.nests = False
@@ -507,26 +350,25 @@ class Session:
         every = self.options.digest_every
         if every and self.step % every == 0:
             digest = self._digest_at(level)
-        trace, values, self._values = self._trace, self._values, {}
+        trace, values, self._values = self.attempt.trace, self._values, {}
         assert trace is not None
         trace.add(self.step, level.outer, ((level.site, level.iteration),), values, digest)
-        if self._redone:
-            self._compare(self._redone.pop(self.step, ""), trace.mark.chain)
+        if self.attempt.redone:
+            self._compare(self.attempt.redone.pop(self.step, ""), trace.mark.chain)
         if self._reached is not ignore:
             trace.flush()
             self._reached("step")
             self._reached(f"step={self.step}")
         if self._saving.held is not None:
-            self._saving.confirm(level, self._sync)
+            self._saving.confirm(level, self.attempt.sync)
 
     def _compare(self, expected: str, found: str) -> None:
         """A step that an earlier attempt did already must come out as it did then."""
         if expected and expected != found and self.diverged_at is None:
             self.diverged_at = self.step
-            self.notices.say(
+            self.attempt.attention(
                 f"step {self.step} did not come out as in the attempt before: something that the "
-                "program depends on is not restored. `detrain show` keeps this on record",
-                always=True,
+                "program depends on is not restored. `detrain show` keeps this on record"
             )
 
     def _leave(self, level: Level) -> None:
@@ -574,13 +416,6 @@ class Session:
         walked = walk(roots, self._owns)
         return digest_snapshot(take(walked.tree, walked.leaves))
 
-    def _sync(self) -> None:
-        assert self._trace is not None
-        self._trace.sync()
-        self._output.sync()
-        if self._files is not None:
-            self._files.journal.sync()
-
     def _go_on(self, level: Level, saved: SavedLevel) -> None:
         """Take an iterable to where the checkpoint left it."""
         assert level.source is not None
@@ -609,13 +444,12 @@ class Session:
         assert self._rebuild is not None
         self._restore(level, saved.state)
         level.head = saved.state
-        if self._observer is not None:
-            self._observer.feed(saved.observed)
+        self.attempt.feed(saved.observed)
         if self._rebuild.enter(saved):
             self._go_live()
 
     def _restore(self, level: Level, saved: SavedState) -> None:
-        arrays = verified_arrays(self._store, saved)
+        arrays = verified_arrays(self.attempt.store, saved)
         roots = Roots.of(level, self._owns)
         where = f"the loop {level.site} at line {level.line}"
         live, captured = roots.values(), {name for name, _ in saved.tree.roots}
@@ -644,17 +478,9 @@ class Session:
     def _go_live(self) -> None:
         assert self._rebuild is not None
         manifest, self._rebuild = self._rebuild.manifest, None
-        self.step = manifest.step
-        self._trace = TraceWriter(self.folder.trace, manifest.trace)
-        self._output.go_live(manifest.output)
-        if self._observer is not None:
-            self._observer.go_live()
-        if self._files is not None:
-            for trouble in self._files.go_live(manifest.journal, manifest.files):
-                self._attention(f"a file of the program is not as it was: {trouble}")
+        self.step, self._values = manifest.step, {}
+        self.attempt.go_live(manifest)
         self._saving.resumed(manifest.step)
-        self._redone = {s: chain for s, chain in self._redone.items() if s > manifest.step}
-        self._values = {}
 
 
 def _is_inside(site: str, other: str) -> bool:

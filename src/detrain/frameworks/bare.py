@@ -1,0 +1,61 @@
+"""The answers of what has no loaders, no graphs and no arrays in parts: numpy and Python itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Bare"]
+
+
+class Bare:
+    """Half an adapter: it says no to every question of `base.Framework` that can be denied."""
+
+    transparent: frozenset[str] = frozenset()
+
+    def prepare(self) -> None:
+        """There are no algorithms to choose from."""
+
+    def release(self) -> None:
+        """Nothing to undo."""
+
+    def pin(self, fingerprint: Mapping[str, str]) -> None:
+        """Nothing can be set."""
+
+    def decompose(self, obj: Any) -> dict[str, Any] | None:
+        """There are no arrays in parts."""
+        return None
+
+    def compose(self, parts: Mapping[str, Any], live: Any | None) -> Any:
+        """There are no arrays in parts."""
+        raise TypeError("no such arrays")
+
+    def writers(self) -> list[tuple[Any, str]]:
+        """Files are opened as Python opens them."""
+        return []
+
+    def is_standing(self, obj: Any) -> bool:
+        """No object of its own is a part of the process."""
+        return False
+
+    def iterator_state(self, obj: Any) -> tuple[Any, dict[str, Any]] | None:
+        """There are no loaders."""
+        return None
+
+    def set_iterator_state(self, obj: Any, state: Mapping[str, Any]) -> None:
+        """There are no loaders."""
+        raise TypeError(type(obj))
+
+    def new_iterator(self, owner: Any, state: Mapping[str, Any]) -> Any:
+        """There are no loaders."""
+        raise TypeError(type(owner))
+
+    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
+        """There are no graphs."""
+        return None
+
+    def set_field(self, obj: Any, name: str, value: Any) -> None:
+        """Arrays have no fields."""
+        raise AttributeError(name)

@@ -1,0 +1,239 @@
+"""The attempt: this process's hold on a run, from the lock to the outcome.
+
+Here is all that a run does besides looping: who owns it, which checkpoint it goes on from, its
+trace and its output, the world that the program sees, the frameworks that it brings in. The loops
+are in `session`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from detrain.checkpoint.commit import load_newest, set_aside
+from detrain.checkpoint.manifest import Manifest
+from detrain.checkpoint.store import LocalStore
+from detrain.errors import DamagedCheckpoint, ProgramChanged
+from detrain.frameworks import find
+from detrain.frameworks.base import Framework
+from detrain.runs.folder import RunFolder
+from detrain.runs.lock import RunLock
+from detrain.runs.records import Attempt as AttemptRecord
+from detrain.runs.records import Outcome, RunRecord
+from detrain.runtime.notice import Notices
+from detrain.runtime.roots import Owns
+from detrain.runtime.saving import Marks
+from detrain.trace.log import EMPTY, TraceWriter, read_trace
+from detrain.world.files import Files
+from detrain.world.observe import Observation, Observer
+from detrain.world.output import OutputLog
+
+__all__ = ["Attempt", "Opening"]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What an attempt begins with: the run, the program as it is now, and how to treat both."""
+
+    folder: RunFolder
+    record: RunRecord
+    script_digest: str
+    owns: Owns
+    reached: Callable[[str], None]
+    accept_changes: bool = False
+    world: bool = False
+    quiet: bool = False
+
+
+class Attempt:
+    """A run opened for this process, to go on from `manifest` if there is one."""
+
+    def __init__(self, opening: Opening, note: Callable[[Observation], None]) -> None:
+        self._opening = opening
+        self.folder, self.record = opening.folder, opening.record
+        self.notices = Notices(quiet=opening.quiet)
+        self._lock = RunLock(self.folder.path, self.folder.name)
+        try:
+            before = self.folder.attempts()
+            self.store = LocalStore(self.folder.checkpoints, opening.reached)
+            self.store.sweep()
+            self.manifest = self._newest() if before else None
+        except BaseException:
+            self._lock.release()
+            raise
+        self.folder.clear_outcome()
+        self._pinned = before[-1].fingerprint if before else {}
+        self.resumed_at = None if not before else (self.manifest.step if self.manifest else 0)
+
+        # Steps that an earlier attempt traced beyond the checkpoint are done again, and compared.
+        earlier = read_trace(self.folder.trace).events if before else ()
+        self.redone = {event.step: chain for event, chain in earlier}
+        rebuilding = self.manifest is not None
+        self.trace = None if rebuilding else TraceWriter(self.folder.trace, EMPTY)
+        self._output = OutputLog(self.folder.path, rebuilding=rebuilding)
+        self._files: Files | None = None
+        self._observer: Observer | None = None
+        if opening.world:
+            root = self.folder.path.parent
+            self._files = Files(self.folder.path, opening.owns, root, rebuilding=rebuilding)
+            self._observer = Observer(opening.owns, note)
+        self._frameworks: list[Framework] = []
+        self._watch = find.ImportWatch(self._arrived)
+        self._seed = self.record.seed
+
+    def start(self) -> None:
+        """Begin: keep the output, show the world, seed the generators, prepare the frameworks."""
+        self._output.start()
+        self._watch.start()
+        if self._files is not None:
+            if self.resumed_at is not None and self.manifest is None:
+                self._report(self._files.begin_again())
+            self._files.start()
+        if self._observer is not None:
+            if self.manifest is not None:
+                self._observer.feed(self.manifest.observed)
+            self._observer.start(rebuilding=self.manifest is not None)
+        for framework in find.loaded():
+            self._arrived(framework)
+        self.notices.say(self._greeting())
+
+    def seed(self, seed: int) -> None:
+        """Seed all generators, now and when further frameworks are imported."""
+        self._seed = seed
+        for framework in self._frameworks:
+            framework.seed(seed)
+
+    def attention(self, text: str) -> None:
+        """Say something that is said even if the run is to be quiet."""
+        self.notices.say(text, always=True)
+
+    def ask(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """The program calls what may be a clock that can't be replaced."""
+        if self._observer is None:
+            return function(*args, **kwargs)
+        return self._observer.ask(function, args, kwargs)
+
+    def feed(self, observed: Iterable[Observation]) -> None:
+        """While rebuilding: answer the program's next questions with these."""
+        if self._observer is not None:
+            self._observer.feed(observed)
+
+    def first_loop(self) -> None:
+        """The program is set up: write down this attempt, now that its surroundings are known."""
+        fingerprint: dict[str, str] = {}
+        for framework in find.loaded():
+            fingerprint.update(framework.fingerprint())
+        if self.manifest is not None and not self._opening.accept_changes:
+            names = sorted(self._pinned.keys() | fingerprint.keys())
+            changes = tuple(
+                f"{name}: it was {self._pinned.get(name, 'absent')}, "
+                f"it is {fingerprint.get(name, 'absent')}"
+                for name in names
+                if self._pinned.get(name) != fingerprint.get(name)
+            )
+            if changes:
+                raise ProgramChanged(self.folder.name, changes)
+        self.folder.add_attempt(
+            AttemptRecord(
+                pid=os.getpid(),
+                host=socket.gethostname(),
+                started=time.time(),
+                resumed_at=self.resumed_at,
+                script_digest=self._opening.script_digest,
+                fingerprint=fingerprint,
+            )
+        )
+
+    def marks(self) -> Marks:
+        """How far trace, output and files are."""
+        assert self.trace is not None
+        if self._files is None:
+            return Marks(self.trace.mark, self._output.lengths())
+        journal, lengths = len(self._files.journal.entries), self._files.lengths()
+        return Marks(self.trace.mark, self._output.lengths(), journal, lengths)
+
+    def sync(self) -> None:
+        """Make trace, output and journal durable."""
+        assert self.trace is not None
+        self.trace.sync()
+        self._output.sync()
+        if self._files is not None:
+            self._files.journal.sync()
+
+    def go_live(self, manifest: Manifest) -> None:
+        """The program is rebuilt: cut everything back to the checkpoint and go on from there."""
+        self.trace = TraceWriter(self.folder.trace, manifest.trace)
+        self._output.go_live(manifest.output)
+        if self._observer is not None:
+            self._observer.go_live()
+        if self._files is not None:
+            self._report(self._files.go_live(manifest.journal, manifest.files))
+        self.redone = {s: chain for s, chain in self.redone.items() if s > manifest.step}
+
+    def close(self, outcome: Outcome) -> None:
+        """End the attempt and write down how."""
+        try:
+            if self.trace is not None:
+                self.trace.sync()
+                self.trace.close()
+            self._output.sync()
+            self.folder.write_outcome(outcome)
+        finally:
+            self._watch.stop()
+            if self._observer is not None:
+                self._observer.stop()
+            if self._files is not None:
+                self._files.stop()
+                self._files.close()
+            for framework in self._frameworks:
+                framework.release()
+            self._output.stop()
+            self._output.close()
+            self._lock.release()
+
+    def trace_digest(self) -> str:
+        """The digest of the trace so far."""
+        if self.trace is not None:
+            return self.trace.mark.chain
+        return self.manifest.trace.chain if self.manifest is not None else ""
+
+    def _newest(self) -> Manifest | None:
+        """The checkpoint to go on from; damaged ones after it are set aside."""
+        damaged: list[int] = []
+
+        def found(error: DamagedCheckpoint, step: int) -> None:
+            damaged.append(step)
+            self.attention(
+                f"the checkpoint of step {step} can't be used: {error}. Trying the one before"
+            )
+
+        manifest = load_newest(self.store, found)
+        for step in damaged:
+            set_aside(self.store, step)
+        return manifest
+
+    def _greeting(self) -> str:
+        name = self.folder.name
+        if self.resumed_at is None:
+            return f"run {name} (seed {self.record.seed})"
+        if self.manifest is None:
+            return f"run {name}: it has no checkpoint yet, starting at its first step"
+        return f"run {name}: going on from step {self.resumed_at}"
+
+    def _report(self, troubles: Iterable[str]) -> None:
+        for trouble in troubles:
+            self.attention(f"a file of the program is not as it was: {trouble}")
+
+    def _arrived(self, framework: Framework) -> None:
+        """A framework is there, at the start or right after its import."""
+        if framework not in self._frameworks:
+            self._frameworks.append(framework)
+            framework.prepare()
+            if self._files is not None:
+                self._files.watch(framework.writers())
+            framework.pin(self._pinned)
+            framework.seed(self._seed)
