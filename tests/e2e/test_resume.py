@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 
 import pytest
 
@@ -44,17 +45,17 @@ def kills():
     found = []
     for program, steps in STEPS.items():
         commits = steps // 3
-        found += [(program, [f"step:{n}"]) for n in draw.sample(range(1, steps), 5)]
+        found += [(program, [f"step:{n}"]) for n in draw.sample(range(5, steps), 5)]
         found += [
-            (program, [f"{point}:{draw.randrange(1, commits)}"])
+            (program, [f"{point}:{draw.randrange(3, commits)}"])
             for point in draw.sample(CRASH_POINTS[1:], 5)
         ]
         found += [
-            (program, [f"step:{draw.randrange(4, steps)}", f"{draw.choice(CRASH_POINTS)}:2"])
+            (program, [f"step:{draw.randrange(5, steps)}", f"{draw.choice(CRASH_POINTS)}:2"])
             for _ in range(2)
         ]
         found.append((program, ["step:2", "step:5", "cut:4", "manifest-renamed:1"]))
-        found += [(program, [draw.uniform(0.2, 1.5), "step:3"]) for _ in range(2)]
+        found += [(program, [draw.uniform(0.2, 1.5), "step:8"]) for _ in range(2)]
     found += [("two_level", ["step:12"]), ("two_level", ["step:24", "step:1"])]
     found += [("mixed", ["step:12"]), ("mixed", ["step:17", "step:2"]), ("lbfgs", ["step:18"])]
     return found
@@ -66,6 +67,10 @@ def test_killed_and_resumed_is_the_same_run(runner, whole, program, points):
     for point in points:
         if isinstance(point, float):
             ended = runner.run(program, "again", *OPTIONS, kill_after=point)
+            while ended.code == 0:  # it was faster than the kill: that would prove nothing
+                shutil.rmtree(runner.root / "again")
+                point *= 0.7
+                ended = runner.run(program, "again", *OPTIONS, kill_after=point)
         else:
             ended = runner.run(program, "again", *OPTIONS, crash=point)
         assert ended.code in (0, -9), ended.stderr
@@ -80,7 +85,9 @@ def test_killed_and_resumed_is_the_same_run(runner, whole, program, points):
     assert essence(found) == expected
     assert runner.log("again") == log
     assert found["diverged_at"] is None
-    assert len(found["resumes"]) >= (1 if killed and isinstance(points[0], str) else 0)
+    # Nothing passes because nothing was killed, or because it was only started over.
+    assert killed >= 1
+    assert any(step > 0 for step in found["resumes"])
 
 
 def test_the_number_of_kills_is_as_promised():
