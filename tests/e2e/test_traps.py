@@ -382,6 +382,65 @@ TRAPS = {
         train(6)
         print(train(6))
     """,
+    "the best model's file is read back after it was written anew": """
+        best = 1e9
+        for step in range(14):
+            loss = update(x, y)
+            if step % 4 == 3:
+                model.load_state_dict(torch.load("best.pt"))
+            if loss < best or step % 5 == 0:
+                best = loss
+                torch.save(model.state_dict(), "best.pt")
+            print(step, loss)
+    """,
+    "its own checkpoints, of which the last three are kept": """
+        os.makedirs("out", exist_ok=True)
+        for step in range(14):
+            print(step, update(x, y), sorted(os.listdir("out")))
+            with open("out/new.txt", "w") as file:
+                file.write(str(step))
+            os.replace("out/new.txt", f"out/{step:02d}.txt")
+            if step > 2:
+                os.remove(f"out/{step - 3:02d}.txt")
+            if os.path.lexists("out/latest"):
+                os.unlink("out/latest")
+            os.symlink(f"{step:02d}.txt", "out/latest")
+    """,
+    "setup removes a folder and moves a file": """
+        import shutil
+        shutil.rmtree("fresh", ignore_errors=True)
+        os.makedirs("fresh")
+        open("fresh/a", "w").close()
+        os.rename("fresh/a", "fresh/b")
+        for step in range(12):
+            print(step, update(x, y), os.listdir("fresh"))
+    """,
+    "a generator that looks at what the loop's body did": """
+        class Meter:
+            def __init__(self): self.total, self.count = 0.0, 0
+            def average(self): return self.total / self.count
+            def log_every(self, loader, n):
+                for i, item in enumerate(loader):
+                    yield item
+                    if i % n == 0:
+                        print(i, self.average())
+        for e in range(3):
+            meter = Meter()
+            for a, b in meter.log_every(DataLoader(data, 4, shuffle=True), 2):
+                meter.total += update(a, b)
+                meter.count += 1
+    """,
+    "an array of objects and an iterator by index": """
+        class Squares:
+            def __getitem__(self, i): return i * i
+        squares = iter(Squares())
+        counter = iter(lambda: random.random(), 2.0)
+        cells = np.array([[1, "a"], [model[0], None]], dtype=object)
+        for step in range(12):
+            cells[0, 0] = [next(squares), next(counter)]
+            cells[1, 0].weight.data.mul_(0.99)
+            print(step, update(x, y), cells[0, 0])
+    """,
     "a queue of images and a deque": """
         from collections import deque
         pool = deque(maxlen=5)
@@ -432,6 +491,23 @@ def test_exact(warm, tmp_path, trap):
 
 
 REFUSED = {
+    "training in processes of its own": (
+        """
+        import torch.multiprocessing as mp
+        model.share_memory()
+        def train():
+            for step in range(3):
+                update(x, y)
+                time.sleep(0.2)
+        running = []
+        for rank in range(12):
+            running.append(mp.get_context("fork").Process(target=train))
+            running[-1].start()
+        for process in running:
+            process.join()
+        """,
+        "processes that the program started are running",
+    ),
     "a graph that crosses every iteration": (
         """
         total = 0

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import glob
 import os
+import random
+import shutil
 from pathlib import Path
 
 import pytest
 
 from detrain.world.files import Files
-from detrain.world.journal import Entry, Journal, cut_back
+from detrain.world.journal import Entry, Journal
+from detrain.world.observe import Observer
+
+
+def _is_here(name):
+    return name == __file__
 
 
 @pytest.fixture
@@ -17,17 +24,16 @@ def world(tmp_path, monkeypatch):
     """Begins an attempt in a folder: `rebuilding` is one that resumes."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".run").mkdir()
-    begun = []
+    begun, noted = [], []
 
     def begin(*, rebuilding=False):
         for earlier in begun:
             earlier.stop()
             earlier.journal.close()
         begun.clear()
-        files = Files(
-            tmp_path / ".run", lambda name: name == __file__, tmp_path / ".run",
-            rebuilding=rebuilding,
-        )  # fmt: skip
+        folder, noted[:] = tmp_path / ".run", []
+        observer = Observer(folder, _is_here, noted.append)
+        files = Files(folder, _is_here, folder, observer, rebuilding=rebuilding)
         begun.append(files)
         files.start()
         return files
@@ -82,12 +88,151 @@ def test_files_born_after_the_checkpoint_are_removed(world):
     count, lengths = len(files.journal.entries), files.lengths()
     os.mkdir("late")
     Path("late/file").write_text("y")
-    Path("before").write_text("rewritten as a whole")
     files = world(rebuilding=True)
     Path("before").write_text("x")
     assert files.go_live(count, lengths) == []
-    assert sorted(name for name in os.listdir() if name != ".run") == ["before"]
-    assert Path("before").read_text() == "rewritten as a whole"
+    assert names() == ["before"]
+
+
+def names():
+    return sorted(name for name in os.listdir() if name != ".run")
+
+
+def _go_back(world, count, lengths):
+    assert world(rebuilding=True).go_live(count, lengths) == []
+
+
+def test_a_file_that_was_written_anew_has_its_former_content_back(world):
+    files = world()
+    Path("best").write_text("first")
+    os.chmod("best", 0o640)
+    count, lengths = len(files.journal.entries), files.lengths()
+    Path("best").write_text("second")
+    Path("best").write_text("third, and longer")
+    assert os.stat("best").st_mode & 0o777 == 0o640
+    _go_back(world, count, lengths)
+    assert Path("best").read_text() == "first"
+
+
+def test_what_was_removed_is_there_again(world):
+    files = world()
+    Path("a").write_text("a")
+    os.makedirs("tree/deep")
+    Path("tree/deep/file").write_text("deep")
+    os.mkdir("empty")
+    count, lengths = len(files.journal.entries), files.lengths()
+    Path("a").unlink()
+    shutil.rmtree("tree")
+    os.rmdir("empty")
+    with pytest.raises(FileNotFoundError):
+        os.remove("a")
+    assert names() == []
+    Path("a").write_text("another")
+    _go_back(world, count, lengths)
+    assert names() == ["a", "empty", "tree"]
+    assert Path("a").read_text() == "a"
+    assert Path("tree/deep/file").read_text() == "deep"
+
+
+def test_errors_of_removing_are_those_of_the_system(world):
+    world()
+    os.makedirs("full/inside")
+    Path("file").touch()
+    with pytest.raises(OSError, match="not empty"):
+        os.rmdir("full")
+    with pytest.raises(OSError, match="file"):
+        os.rmdir("file")
+    with pytest.raises(OSError, match="full"):
+        os.remove("full")
+    with pytest.raises(OSError, match="file"):
+        shutil.rmtree("file")
+    shutil.rmtree("nowhere", ignore_errors=True)
+    assert names() == ["file", "full"]
+
+
+def test_renames_are_undone_with_what_they_replaced(world):
+    files = world()
+    for name in ("last", "before-last"):
+        Path(name).write_text(name)
+    count, lengths = len(files.journal.entries), files.lengths()
+    for version in ("one", "two"):  # as programs keep their two latest files
+        Path("temporary").write_text(version)
+        os.replace("last", "before-last")
+        os.rename("temporary", "last")
+    os.symlink("last", "latest")
+    assert Path("before-last").read_text() == "one"
+    _go_back(world, count, lengths)
+    assert names() == ["before-last", "last"]
+    assert [Path(name).read_text() for name in names()] == names()
+
+
+def test_every_cut_can_be_gone_back_to(world):
+    """Whatever a program does to files, going back to a cut gives what was there."""
+    draw = random.Random(3)
+    for _ in range(40):
+        files = world()
+        files.begin_again()
+        cuts = []
+        for _ in range(12):
+            content = {name: Path(name).read_text() for name in names()}
+            cuts.append((content, len(files.journal.entries), files.lengths()))
+            for _ in range(draw.randrange(1, 6)):
+                _do_something(draw)
+        back = draw.randrange(12)
+        for content, count, lengths in reversed(cuts[back:]):
+            _go_back(world, count, lengths)
+            assert {name: Path(name).read_text() for name in names()} == content
+
+
+def _do_something(draw):
+    one, other = draw.choice("abc"), draw.choice("abc")
+    what = draw.choice(["write", "write", "append", "remove", "rename", "replace"])
+    if what == "write":
+        Path(one).write_text(str(draw.random()))
+    elif what == "append":
+        with open(one, "a") as file:
+            file.write(str(draw.random()))
+    elif os.path.exists(one):
+        if what == "remove":
+            os.remove(one)
+        elif one != other:
+            getattr(os, what)(one, other)
+
+
+def test_old_versions_are_given_up_when_no_checkpoint_needs_them(world, tmp_path):
+    files = world()
+    files.first_loop()
+    aside = tmp_path / ".run" / "aside"
+    for number in range(5):
+        Path("best").write_text(str(number))
+        files.lengths()
+    assert len(list(aside.iterdir())) == 4
+    files.journal.discard(len(files.journal.entries) - 1)
+    assert [path.read_text() for path in aside.iterdir()] == ["3"]
+
+
+def test_setup_finds_what_it_removed_itself(world):
+    Path("previous.json").write_text("from before the run")
+    Path("log").write_text("old log")
+
+    def setup():
+        seen = Path("previous.json").read_text(), os.path.exists("log"), names()
+        os.remove("previous.json")
+        os.rename("log", "log.old")
+        Path("log").write_text("new log")
+        assert not os.path.exists("previous.json")
+        return (*seen, Path("log.old").read_text())
+
+    files = world()
+    first = setup()
+    files.first_loop()
+    count, lengths = len(files.journal.entries), files.lengths()
+    files.journal.discard(count)
+    files = world(rebuilding=True)
+    assert setup() == first
+    assert files.go_live(count, lengths) == []
+    assert names() == ["log", "log.old"]
+    assert Path("log").read_text() == "new log"
 
 
 def test_starting_over_undoes_everything(world):
@@ -118,26 +263,28 @@ def test_a_forked_worker_is_not_looked_at(world):
     os.waitpid(pid, 0)
     assert Path("from-a-worker").exists()
     files.journal.close()
-    assert Journal(files._scratch.parent / "files.jsonl").entries == []
-    files.journal = Journal(files._scratch.parent / "files.jsonl")
+    assert Journal(files._scratch.parent).entries == []
+    files.journal = Journal(files._scratch.parent)
 
 
 def test_a_torn_journal(tmp_path):
-    journal = Journal(tmp_path / "j")
+    journal = Journal(tmp_path)
     journal.add(Entry("/a", born=True))
     journal.add(Entry("/b", born=True))
     journal.close()
-    raw = (tmp_path / "j").read_bytes()
-    (tmp_path / "j").write_bytes(raw[:-3])
-    again = Journal(tmp_path / "j")
+    file = tmp_path / "files.jsonl"
+    file.write_bytes(file.read_bytes()[:-3])
+    again = Journal(tmp_path)
     assert [entry.path for entry in again.entries] == ["/a"]
     again.add(Entry("/c"))
     again.close()
-    assert [entry.path for entry in Journal(tmp_path / "j").entries] == ["/a", "/c"]
+    assert [entry.path for entry in Journal(tmp_path).entries] == ["/a", "/c"]
 
 
 def test_a_file_that_shrank_is_reported(tmp_path):
     path = tmp_path / "log"
     path.write_text("abc")
-    (trouble,) = cut_back([Entry(str(path), born=True)], 1, {str(path): 9})
+    journal = Journal(tmp_path)
+    journal.add(Entry(str(path), born=True))
+    (trouble,) = journal.cut(1, {str(path): 9})
     assert "had 9 bytes at the checkpoint, it has 3" in trouble

@@ -139,9 +139,12 @@ _REFUSED: tuple[tuple[tuple[type, ...], str, str], ...] = (
     (
         (threading.Thread,),
         "what a thread is doing can't be saved",
-        "Keep it out of the state that is given to run.loop",
+        "End it before the loop, or make it anew in each iteration",
     ),
 )
+
+
+_OUT_OF_REACH = "or keep it where the loop does not reach it: in a function that has returned"
 
 
 def is_standing(obj: Any) -> bool:
@@ -182,7 +185,7 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
             if framework.view(obj) is not None:
                 return FORMS["array"]
         except ValueError as error:
-            action = "Detach or convert it, or keep it out of the state given to run.loop"
+            action = f"Convert it, {_OUT_OF_REACH}"
             raise UncapturableState(path, type_name(kind), str(error), action) from None
     for cls, form in _BY_CLASS:
         if isinstance(obj, cls):
@@ -201,5 +204,5 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
         path,
         type_name(kind),
         f"{type_name(hidden)} keeps state that its fields don't show",
-        "Give it state_dict() and load_state_dict(), or keep it out of the state given to run.loop",
+        f"Give it state_dict() and load_state_dict(), {_OUT_OF_REACH}",
     )

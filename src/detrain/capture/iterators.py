@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ITERATORS", "HeldForm", "IteratorForm", "PositionForm"]
 
+
+class _Indexed:
+    """Iterated over by index, as all was once."""
+
+    def __getitem__(self, index: int) -> None:
+        raise IndexError(index)
+
+
 _SAMPLES: tuple[Any, ...] = (
     iter([]), iter(()), iter(""), iter(range(0)), iter(range(1 << 70)), iter(b""), iter({}),
     iter({}.values()), iter({}.items()), iter(set()), reversed([]), reversed(()), enumerate(()),
@@ -25,6 +33,7 @@ _SAMPLES: tuple[Any, ...] = (
     itertools.cycle(()), itertools.chain(), itertools.islice((), 0), itertools.repeat(0),
     itertools.product(), itertools.permutations(()), itertools.combinations((), 0),
     itertools.accumulate(()), itertools.starmap(bool, ()), itertools.zip_longest(()),
+    iter(_Indexed()), iter(int, 0),
 )  # fmt: skip
 
 ITERATORS: frozenset[type] = frozenset(type(sample) for sample in _SAMPLES)

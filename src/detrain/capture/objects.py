@@ -237,7 +237,7 @@ class ArrayForm(Form):
 
 
 class ComposedForm(Form):
-    """Arrays that are no single memory: sparse ones."""
+    """Arrays that are no single memory: sparse ones, and those of Python objects."""
 
     name = "composed"
 
@@ -250,7 +250,10 @@ class ComposedForm(Form):
         raise AssertionError(f"{path} was taken for an array of parts")
 
     def children(self, node: Node, live: Any) -> Pairs:
-        return ()
+        # Parts that are arrays are copies: only what else there is has live objects in it.
+        parts = next((p for f in find.loaded() if (p := f.decompose(live)) is not None), {})
+        lists = {name: part for name, part in parts.items() if isinstance(part, list)}
+        return [(ref, lists[name]) for name, ref in node.fields if name in lists]
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
         return self._compose(node, None, restore, path)

@@ -227,7 +227,7 @@ class Restore:
                 path,
                 "to restore it from the checkpoint",
                 f"{type(error).__name__}: {error}",
-                "Keep it out of the state given to run.loop, or give it a state_dict",
+                "Give it a state_dict, or keep it where the loop does not reach it",
             ) from error
 
 

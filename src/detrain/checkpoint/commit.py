@@ -70,23 +70,26 @@ def publish(store: Store, manifest: Manifest) -> None:
     store.put(name, [encode_manifest(manifest)], "manifest")
 
 
-def retire(store: Store, keep: int, reached: Callable[[str], None]) -> None:
-    """Give up old checkpoints, then the data files that no kept one names."""
+def retire(store: Store, keep: int, reached: Callable[[str], None]) -> Manifest | None:
+    """Give up old checkpoints, then the data files that no kept one names; gives the oldest kept.
+
+    None if a kept one is damaged: what it named is not known, and nothing is collected.
+    """
     gone = retired(manifest_steps(store), keep)
     if gone:
         store.remove(f"{step:010d}{_MANIFEST}" for step in gone)
     reached("manifests-retired")
-    named: set[str] = set()
-    for step in manifest_steps(store):
-        try:
-            named.update(read_checkpoint(store, step).data_files())
-        except DamagedCheckpoint:
-            return  # what a damaged manifest named is not known: nothing is collected
+    try:
+        kept = [read_checkpoint(store, step) for step in sorted(manifest_steps(store))]
+    except DamagedCheckpoint:
+        return None
+    named = {name for manifest in kept for name in manifest.data_files()}
     files = [name for name in store.names() if name.endswith(_DATA)]
     unnamed = garbage(files, named)
     if unnamed:
         store.remove(unnamed)
     reached("data-collected")
+    return kept[0] if kept else None
 
 
 def manifest_steps(store: Store) -> list[int]:

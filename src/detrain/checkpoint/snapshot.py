@@ -14,10 +14,10 @@ from detrain.frameworks.find import Positions, positions_now
 from detrain.trace.digest import digest_array, digest_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from detrain.frameworks.base import LiveLeaf
-    from detrain.state import StateTree
+    from detrain.state import Scalar, StateTree
 
 __all__ = ["Snapshot", "digest_snapshot", "take"]
 
@@ -42,7 +42,7 @@ def take(tree: StateTree, leaves: Iterable[LiveLeaf]) -> Snapshot:
     return Snapshot(tree, tuple(arrays), positions_now())
 
 
-def digest_snapshot(snapshot: Snapshot, *, floats: bool = True) -> str:
-    """The digest of the state that was copied; without Python's floats if clocks may be in them."""
+def digest_snapshot(snapshot: Snapshot, left_out: Callable[[Scalar], bool] | None = None) -> str:
+    """The digest of the state that was copied, without constants that are left out."""
     digests = {array.name: digest_array(array.data) for array in snapshot.arrays}
-    return digest_state(snapshot.tree, digests, snapshot.positions, floats=floats)
+    return digest_state(snapshot.tree, digests, snapshot.positions, left_out)

@@ -36,6 +36,10 @@ class Bare:
         """Files are opened as Python opens them."""
         return []
 
+    def workers(self) -> set[int]:
+        """Nothing loads data."""
+        return set()
+
     def is_standing(self, obj: Any) -> bool:
         """No object of its own is a part of the process."""
         return False

@@ -103,6 +103,9 @@ class Framework(Protocol):
     def writers(self) -> list[tuple[Any, str]]:
         """Functions, as (owner, name), that take a path and write to it past Python's `open`."""
 
+    def workers(self) -> set[int]:
+        """The process numbers of those that only load data."""
+
     def is_standing(self, obj: Any) -> bool:
         """Whether an object is a part of the process, not of the program's state."""
 

@@ -84,6 +84,21 @@ class Numpy(Bare):
         dtype, data = text.split(" ")
         return np.frombuffer(bytes.fromhex(data), np.dtype(dtype))[0]
 
+    def decompose(self, obj: Any) -> dict[str, Any] | None:
+        """Arrays of Python objects: their elements."""
+        if type(obj) is np.ndarray and obj.dtype == object:
+            return {"shape": obj.shape, "elements": list(obj.reshape(-1))}
+        return None
+
+    def compose(self, parts: Mapping[str, Any], live: Any | None) -> Any:
+        """An array of Python objects; the live one, if it has the shape."""
+        array = np.empty(parts["shape"], object) if live is None else live
+        if array.shape != parts["shape"]:
+            array.resize(parts["shape"], refcheck=False)
+        for number, element in enumerate(parts["elements"]):
+            array.flat[number] = element
+        return array
+
     def view(self, obj: Any) -> ArrayView | None:
         """Arrays of numbers, and of fixed-length text."""
         if not isinstance(obj, np.ndarray):

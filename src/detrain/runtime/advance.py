@@ -49,6 +49,10 @@ class Advancing:
         """What the loop alone may hold on to: loaders, with their datasets."""
         return [part.owner() for part in self.parts] + self.generators()
 
+    def consumes(self) -> bool:
+        """Whether something in it can be further on only by giving its items again."""
+        return not all(part.by_index for part in self.parts)
+
     def obstacle(self) -> str:
         """Why the loop can't be taken up in the middle; empty if it can."""
         return next((part.obstacle for part in self.parts if isinstance(part, Consumed)), "")

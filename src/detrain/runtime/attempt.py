@@ -31,6 +31,7 @@ from detrain.trace.log import EMPTY, TraceWriter, read_trace
 from detrain.world.files import Files
 from detrain.world.observe import Observation, Observer
 from detrain.world.output import OutputLog
+from detrain.world.trackers import flush_trackers, go_on_with
 
 __all__ = ["Attempt", "Opening"]
 
@@ -78,9 +79,9 @@ class Attempt:
         self._files: Files | None = None
         self._observer: Observer | None = None
         if opening.world:
-            root = self.folder.path.parent
-            self._files = Files(self.folder.path, opening.owns, root, rebuilding=rebuilding)
-            self._observer = Observer(opening.owns, note)
+            path, root = self.folder.path, self.folder.path.parent
+            self._observer = Observer(path, opening.owns, note)
+            self._files = Files(path, opening.owns, root, self._observer, rebuilding=rebuilding)
         self._frameworks: list[Framework] = []
         self._watch = find.ImportWatch(self._arrived)
         self._seed = self.record.seed
@@ -89,6 +90,7 @@ class Attempt:
         """Begin: keep the output, show the world, seed the generators, prepare the frameworks."""
         self._output.start()
         self._watch.start()
+        go_on_with(f"{self.folder.name}-{int(self.record.created)}")
         if self._files is not None:
             if self.resumed_at is not None and self.manifest is None:
                 self._report(self._files.begin_again())
@@ -137,6 +139,8 @@ class Attempt:
             )
             if changes:
                 raise ProgramChanged(self.folder.name, changes)
+        if self._files is not None:
+            self._files.first_loop()
         self.folder.add_attempt(
             AttemptRecord(
                 pid=os.getpid(),
@@ -151,6 +155,7 @@ class Attempt:
     def marks(self) -> Marks:
         """How far trace, output and files are."""
         assert self.trace is not None
+        flush_trackers()
         if self._files is None:
             return Marks(self.trace.mark, self._output.lengths())
         journal, lengths = len(self._files.journal.entries), self._files.lengths()
@@ -164,6 +169,11 @@ class Attempt:
         if self._files is not None:
             self._files.journal.sync()
 
+    def discard(self, oldest: Manifest) -> None:
+        """Give up what only checkpoints before the oldest kept one needed."""
+        if self._files is not None:
+            self._files.journal.discard(oldest.journal)
+
     def go_live(self, manifest: Manifest) -> None:
         """The program is rebuilt: cut everything back to the checkpoint and go on from there."""
         self.trace = TraceWriter(self.folder.trace, manifest.trace)
@@ -171,6 +181,7 @@ class Attempt:
         if self._observer is not None:
             self._observer.go_live()
         if self._files is not None:
+            flush_trackers()
             self._report(self._files.go_live(manifest.journal, manifest.files))
         self.redone = {s: chain for s, chain in self.redone.items() if s > manifest.step}
 

@@ -8,6 +8,7 @@ only the iteration shows whether an autograd graph, which is not captured, reach
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from detrain.checkpoint.commit import publish, retire, save_state
 from detrain.checkpoint.manifest import Manifest, SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.snapshot import Snapshot
+from detrain.frameworks import find
 from detrain.runtime.level import flat_observations
 
 if TYPE_CHECKING:
@@ -43,6 +45,12 @@ def obstacle(level: Level, known: dict[tuple[str, ...], dict[str, object]]) -> s
                     f"{name!r}, which the loop {' '.join(path)} declared, is not declared by "
                     f"the loop {level.site} (line {level.line}) or around it"
                 )
+    children = _own_children()
+    if children:
+        return (
+            f"{children} processes that the program started are running, and what they do can't "
+            "be saved. Train in this process, or start them through a data loader"
+        )
     each: Level | None = level
     while each is not None:
         why = each.source.obstacle() if each.source is not None else ""
@@ -54,6 +62,15 @@ def obstacle(level: Level, known: dict[tuple[str, ...], dict[str, object]]) -> s
             return ""
         each = each.parent
     return None
+
+
+def _own_children() -> int:
+    """How many processes are running that the program started, other than to load data."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is None:
+        return 0
+    loading = {pid for framework in find.loaded() for pid in framework.workers()}
+    return sum(child.pid not in loading for child in multiprocessing.active_children())
 
 
 @dataclass(frozen=True)
@@ -105,9 +122,10 @@ class Saving:
         options: Options,
         reached: Callable[[str], None],
         say: Callable[[str], None],
+        retired: Callable[[Manifest], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._say = say
+        self._say, self._retired = say, retired
         self._store, self._reached, self._clock = store, reached, clock
         self.use(options)
         numbers = [re.match(r"(\d+)\.safetensors", name) for name in store.names()]
@@ -192,7 +210,9 @@ class Saving:
         )
         publish(self._store, manifest)
         self.last_step, self._last_time = held.step, self._clock()
-        retire(self._store, self.options.keep, self._reached)
+        oldest = retire(self._store, self.options.keep, self._reached)
+        if oldest is not None:
+            self._retired(oldest)
 
     def _release(self) -> None:
         if self.held is not None:

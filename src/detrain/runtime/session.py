@@ -37,6 +37,7 @@ from detrain.runtime.saving import Saving, obstacle
 from detrain.state import PLAIN
 from detrain.trace.digest import digest_positions
 from detrain.world.observe import Observation
+from detrain.world.surroundings import Surroundings
 
 __all__ = ["Entered", "Session"]
 
@@ -59,8 +60,10 @@ class Session:
         self._owns, self._reached = opening.owns, opening.reached
         manifest = self.attempt.manifest
         self._rebuild = Rebuild(manifest) if manifest is not None else None
-        store, attention = self.attempt.store, self.attempt.attention
-        self._saving = Saving(store, options, opening.reached, attention)
+        self._saving = Saving(
+            self.attempt.store, options, opening.reached,
+            self.attempt.attention, self.attempt.discard,
+        )  # fmt: skip
         self._started = False
         self._base = Level("", None, None, {}, Habits(nests=True))
         self._top = self._base
@@ -70,6 +73,7 @@ class Session:
         self._habits: dict[tuple[str, ...], Habits] = {}
         self._known: dict[tuple[str, ...], dict[str, Any]] = {}
         self._values: dict[str, str] = {}
+        self._surroundings = Surroundings()
 
     # ---------------------------------------------------------------- the program
 
@@ -126,6 +130,8 @@ class Session:
     def _note(self, observation: Observation) -> None:
         """The program asked the world something."""
         self._top.observed.append(observation)
+        if self._top is self._base:
+            self._surroundings.learn(observation)
 
     # ---------------------------------------------------------------- loops
 
@@ -219,6 +225,9 @@ class Session:
                 yield from source.iterator
                 return
             if saved is not None:
+                if source.consumes():
+                    # Code that gives the items may look at what the body did to the state.
+                    self._restore(level, saved.state)
                 self._go_on(level, saved)
                 self._put_back(level, saved)
             else:
@@ -321,8 +330,9 @@ class Session:
             if reason and not level.habits.nests:
                 self.attempt.attention(f"no checkpoint can be taken: {reason}")
             return False
+        marks = self.attempt.marks()  # first: it has all buffers written out
         watched = self._keep_head(level)
-        self._saving.hold(level, self.step, self.attempt.marks(), watched)
+        self._saving.hold(level, self.step, marks, watched)
         return True
 
     def _keep_head(self, level: Level) -> tuple[LiveLeaf, ...]:
@@ -407,10 +417,10 @@ class Session:
         return take(walked.tree, walked.leaves)
 
     def _digest_at(self, level: Level) -> str:
-        """The digest of the state at a loop: of what was declared, or of all but clock readings."""
+        """The digest of the state at a loop: of what was declared, or of all that is computed."""
         if not level.whole:
             return self._digest(level.objects())
-        return digest_snapshot(self._snapshot(level), floats=False)
+        return digest_snapshot(self._snapshot(level), self._surroundings.decide)
 
     def _digest(self, roots: Mapping[str, Any]) -> str:
         walked = walk(roots, self._owns)

@@ -12,9 +12,9 @@ import msgspec
 import xxhash
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from detrain.state import Ref, StateTree
+    from detrain.state import Ref, Scalar, StateTree
 
 __all__ = ["digest_array", "digest_positions", "digest_state", "digest_text"]
 
@@ -43,13 +43,12 @@ def digest_state(
     tree: StateTree,
     arrays: Mapping[str, str],
     positions: Mapping[str, Mapping[str, str]],
-    *,
-    floats: bool = True,
+    left_out: Callable[[Scalar], bool] | None = None,
 ) -> str:
     """The digest of a state: its structure, its arrays' digests, its generators' positions.
 
-    The order in which a set lists its elements is no part of its value. Without `floats`, Python's
-    own floating-point numbers are left out: they are what clocks give.
+    The order in which a set lists its elements is no part of its value. `left_out` says which
+    constants don't count.
     """
     nodes = [
         msgspec.structs.replace(node, items=tuple(sorted(node.items, key=_order)))
@@ -58,22 +57,23 @@ def digest_state(
         for node in tree.nodes
     ]
     roots = tree.roots
-    if not floats:
-        roots = tuple((name, _no_float(ref)) for name, ref in roots)
+    if left_out is not None:
+
+        def counted(ref: Ref) -> Ref:
+            return (ref[0], "") if not isinstance(ref, int) and left_out(ref) else ref
+
+        roots = tuple((name, counted(ref)) for name, ref in roots)
         nodes = [
             msgspec.structs.replace(
                 node,
-                items=tuple(map(_no_float, node.items)),
-                keys=tuple(map(_no_float, node.keys)),
-                fields=tuple((name, _no_float(ref)) for name, ref in node.fields),
+                items=tuple(map(counted, node.items)),
+                keys=tuple(map(counted, node.keys)),
+                fields=tuple((name, counted(ref)) for name, ref in node.fields),
+                text="" if node.text and left_out(("s", node.text)) else node.text,
             )
             for node in nodes
         ]
     return digest_text(_canonical.encode((roots, nodes, arrays, positions)))
-
-
-def _no_float(ref: Ref) -> Ref:
-    return ref if isinstance(ref, int) or ref[0] != "f" else ("f", "")
 
 
 def _order(ref: Ref) -> tuple[str, str]:

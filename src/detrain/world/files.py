@@ -1,10 +1,11 @@
 """What the program does to files, done once.
 
-While a run is live, files that the program's own code opens for writing are noted in the journal.
-While it is being rebuilt, the world is shown as it was when the run began: what the run made is
-invisible (to exists, stat, listdir, glob and open), directories are made in appearance only, and
-what is written goes to a scratch folder. When the run is live again, files are cut back to the
-checkpoint, and handles that the program has opened meanwhile write to the real files.
+While a run is live, what the program's own code does to files is noted in the journal, and what it
+replaces or removes is moved aside. While it is being rebuilt, the world is shown as it was when the
+run began: what the run made is invisible (to exists, stat, listdir, glob and open), what it removed
+or replaced is there again, directories are made in appearance only, and what is written goes to a
+scratch folder. When the run is live again, files are cut back to the checkpoint, and handles that
+the program has opened meanwhile write to the real files.
 
 Only the lowest functions are replaced (`open`, `os.stat` and the like), and only while DETrain is
 at work; classes stay what they are. Paths are handled as text, because `pathlib` itself calls the
@@ -18,44 +19,67 @@ import errno
 import io
 import os
 import shutil
+import stat
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
-from detrain.world.journal import Entry, Journal, cut_back
+import msgspec
+
+from detrain.world.journal import Entry, Journal
+from detrain.world.observe import Observer
+from detrain.world.trackers import is_tracker
 
 __all__ = ["Files"]
 
 _DEPTH = 8
 """How far down the stack the program's own code may be for a file to be the program's."""
 
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
+
+_LOOKERS = ("stat", "lstat", "access", "chmod", "utime")
 
 
 class Files:
     """Stands before the file functions between `start` and `stop`.
 
-    `writers` are functions of frameworks that take a path and write to it past Python's `open`.
+    `root` is the folder of all runs, which is not the program's; `observer` keeps the order of
+    directories.
     """
 
     def __init__(
-        self, folder: Path, owns: Callable[[str], bool], root: Path, *, rebuilding: bool
+        self,
+        folder: Path,
+        owns: Callable[[str], bool],
+        root: Path,
+        observer: Observer,
+        *,
+        rebuilding: bool,
     ) -> None:
-        self._owns, self._root = owns, str(root) + os.sep
+        self._owns, self._root, self._observer = owns, str(root) + os.sep, observer
         self._owner = os.getpid()
         self._scratch = folder / "scratch"
-        self.journal = Journal(folder / "files.jsonl")
-        self._rebuilding = rebuilding
-        self._born = {entry.path for entry in self.journal.entries if entry.born}
+        self.journal = Journal(folder)
+        self._rebuilding, self._setup = rebuilding, True
+        self._born: set[str] = set()
+        """Paths that were not there when the run began."""
+        self._former: dict[str, str] = {}
+        """Paths that were, and where their content of then is now."""
+        if rebuilding:
+            self._look_back()
         self._shown: dict[str, str] = {}
         """Paths that the rebuilt program made again, and where their content is; "" for folders."""
+        self._new: set[str] = set()
+        """Paths whose content was made after the last cut, so that no checkpoint needs it."""
         self._open: dict[str, list[weakref.ref[Any]]] = {}
         self._plain: dict[tuple[Any, str], Any] = {}
-        self._real = {name: getattr(os, name) for name in ("stat", "listdir", "mkdir")}
         self._real_open = builtins.open
+        self._stat = os.stat
 
     # ---------------------------------------------------------------- from outside
 
@@ -64,28 +88,26 @@ class Files:
         replaced: list[tuple[Any, str, Any]] = [
             (builtins, "open", self._opening),
             (io, "open", self._opening),
-            (os, "mkdir", self._making),
+            (os, "mkdir", self._making(os.mkdir)),
+            (os, "symlink", self._linking(os.symlink)),
+            (os, "link", self._linking(os.link)),
+            (os, "remove", self._removing(os.remove)),
+            (os, "unlink", self._removing(os.unlink)),
+            (os, "rmdir", self._removing(os.rmdir)),
+            (shutil, "rmtree", self._removing(shutil.rmtree)),
+            (os, "rename", self._renaming(os.rename)),
+            (os, "replace", self._renaming(os.replace)),
+            (os, "listdir", self._listing(os.listdir)),
+            (os, "scandir", self._scanning(os.scandir)),
         ]
         if self._rebuilding:
             shutil.rmtree(self._scratch, ignore_errors=True)
-            replaced += [
-                (os, name, self._looking(getattr(os, name), name == "access"))
-                for name in ("stat", "lstat", "access", "chmod", "utime")
-            ]
-            replaced += [
-                (os, "listdir", self._listing),
-                (os, "scandir", self._scanning),
-                (os, "remove", self._removing(os.remove)),
-                (os, "unlink", self._removing(os.unlink)),
-                (os, "rmdir", self._removing(os.rmdir)),
-                (os, "rename", self._renaming(os.rename)),
-                (os, "replace", self._renaming(os.replace)),
-            ]
+            replaced += [(os, name, self._looking(getattr(os, name))) for name in _LOOKERS]
         for owner, name, new in replaced:
             self._replace(owner, name, new)
 
     def watch(self, writers: Iterable[tuple[Any, str]]) -> None:
-        """Also look at functions of a framework that write to a path."""
+        """Also look at functions of a framework that write to a path past Python's `open`."""
         for owner, name in writers:
             if (owner, name) not in self._plain:
                 self._replace(owner, name, self._writing(getattr(owner, name)))
@@ -101,26 +123,31 @@ class Files:
         self.journal.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
+    def first_loop(self) -> None:
+        """The program is set up; what comes now is not executed again at every resume."""
+        self._setup = False
+
     def lengths(self) -> dict[str, int]:
-        """How long each file that the program wrote is now, its buffers written out."""
+        """At a cut: how long each file that the program wrote is, its buffers written out."""
         for handles in self._open.values():
             for handle in [ref() for ref in handles]:
                 if handle is not None and not handle.closed:
                     handle.flush()
+        self._new.clear()
         found = {}
-        for path in dict.fromkeys(entry.path for entry in self.journal.entries if not entry.folder):
+        paths = [e.path for e in self.journal.entries if not (e.folder or e.removed)]
+        for path in dict.fromkeys(paths):
             try:
-                found[path] = self._real["stat"](path).st_size
+                facts = self._stat(path)
             except OSError:
                 continue
+            if stat.S_ISREG(facts.st_mode):
+                found[path] = facts.st_size
         return found
 
     def begin_again(self) -> list[str]:
         """There is no checkpoint: undo all that the run has done to files."""
-        troubles = cut_back(self.journal.entries, 0, {})
-        self.journal.cut(0)
-        self._born = set()
-        return troubles
+        return self.journal.cut(0, {})
 
     def go_live(self, count: int, lengths: dict[str, int]) -> list[str]:
         """The program is rebuilt: cut files back, and let open handles write to the real ones."""
@@ -131,11 +158,9 @@ class Files:
         for handles in rebuilt.values():
             for handle in handles:
                 handle.flush()
-        lookers = [key for key in self._plain if key[0] is os and key[1] != "mkdir"]
-        for owner, name in lookers:
-            setattr(owner, name, self._plain.pop((owner, name)))
-        troubles = cut_back(self.journal.entries, count, lengths)
-        self.journal.cut(count)
+        for name in _LOOKERS:
+            setattr(os, name, self._plain.pop((os, name)))
+        troubles = self.journal.cut(count, lengths)
         self._rebuilding = False
         for path, handles in rebuilt.items():
             for handle in handles:
@@ -162,15 +187,31 @@ class Files:
         for _ in range(_DEPTH):
             if frame is None:
                 break
-            if self._owns(frame.f_code.co_filename):
+            filename = frame.f_code.co_filename
+            if self._owns(filename) or is_tracker(filename):
                 return name
+            if filename.startswith(_PACKAGE):
+                break
             frame = frame.f_back
         return None
+
+    def _look_back(self) -> None:
+        """Find out from the journal how the world was when the run began."""
+        known: set[str] = set()
+        for entry in self.journal.entries:
+            if entry.path not in known:
+                if entry.born or (entry.source and not entry.aside):
+                    self._born.add(entry.path)
+                elif entry.aside:
+                    self._former[entry.path] = self.journal.aside(entry.aside)
+            if entry.source and entry.source not in known:
+                self._former[entry.source] = entry.path
+            known |= {entry.path, entry.source}
 
     def _is_hidden(self, name: str) -> bool:
         """Whether the run made this, or a folder above it, and the rebuilt program did not yet."""
         while True:
-            if name in self._shown:
+            if name in self._shown or name in self._former:
                 return False
             if name in self._born:
                 return True
@@ -179,12 +220,14 @@ class Files:
                 return False
             name = parent
 
-    def _exists(self, name: str) -> bool:
-        try:
-            self._real["stat"](name)
-        except OSError:
-            return False
-        return True
+    def _now_at(self, name: str) -> str:
+        """While rebuilding: where the content is that a path had, or was given again."""
+        found = self._shown.get(name) or self._former.get(name)
+        if found is None:
+            for parent, place in self._former.items():
+                if name.startswith(parent + os.sep):
+                    return place + name.removeprefix(parent)
+        return found or name
 
     # ---------------------------------------------------------------- the functions
 
@@ -206,30 +249,62 @@ class Files:
     def _source(self, name: str, file: Any) -> Any:
         """Where a file is read from."""
         if self._rebuilding:
-            if self._shown.get(name):
-                return self._shown[name]
             if self._is_hidden(name):
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(file))
+                _missing(file)
+            place = self._now_at(name)
+            return file if place == name else place
         return file
 
     def _target(self, name: str, mode: str) -> str:
         """Where a file is written to."""
-        if not self._rebuilding:
-            born = not self._exists(name)
-            emptied = "w" in mode or "x" in mode
-            length = 0 if born or emptied else self._real["stat"](name).st_size
-            self.journal.add(Entry(name, born=born, emptied=emptied, length=length))
+        emptied = "w" in mode or "x" in mode
+        if self._rebuilding:
+            return self._scratch_for(name, mode)
+        try:
+            facts = self._stat(name)
+        except OSError:
+            self._note(Entry(name, born=True, emptied=emptied))
+            self._new.add(name)
             return name
-        if name in self._shown:
-            return self._shown[name]
+        if "x" in mode:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        if not emptied:
+            self._note(Entry(name, length=facts.st_size))
+        elif name in self._new:
+            self._note(Entry(name))
+        else:
+            self._start_anew(name, facts)
+        return name
+
+    def _start_anew(self, name: str, facts: os.stat_result) -> None:
+        """A file is about to be emptied: move what it has aside, and leave an empty one."""
+        real = os.path.realpath(name)
+        may = all(os.access(each, os.W_OK) for each in (real, os.path.dirname(real)))
+        if not may or not stat.S_ISREG(facts.st_mode):
+            self._note(Entry(name, emptied=True))
+            return
+        number = self.journal.next_aside()
+        self._note(Entry(real, emptied=True, aside=number))
+        self.journal.move(real, number)
+        os.close(os.open(real, os.O_WRONLY | os.O_CREAT, stat.S_IMODE(facts.st_mode)))
+        self._new |= {name, real}
+
+    def _scratch_for(self, name: str, mode: str) -> str:
+        """While rebuilding: where a file is written to instead."""
+        place = self._now_at(name)
+        if place.startswith(str(self._scratch)):
+            return place
         self._scratch.mkdir(parents=True, exist_ok=True)
-        scratch = str(self._scratch / f"{len(self._shown)}-{os.path.basename(name)}")
-        if not self._is_hidden(name) and self._exists(name):
+        scratch = str(self._scratch / f"{len(os.listdir(self._scratch))}-{os.path.basename(name)}")
+        if not self._is_hidden(name) and os.path.isfile(place):
             if "x" in mode:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-            shutil.copyfile(name, scratch)
+            shutil.copyfile(place, scratch)
         self._shown[name] = scratch
         return scratch
+
+    def _note(self, entry: Entry) -> None:
+        self.journal.add(msgspec.structs.replace(entry, setup=self._setup))
 
     def _writing(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def writing(path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -238,94 +313,172 @@ class Files:
 
         return writing
 
-    def _making(self, path: Any, *args: Any, **kwargs: Any) -> None:
-        name = self._is_ours(path)
-        if name is not None and self._rebuilding and self._is_hidden(name):
-            self._shown[name] = ""
-            return
-        self._real["mkdir"](path, *args, **kwargs)
-        if name is not None and not self._rebuilding:
-            self.journal.add(Entry(name, born=True, folder=True))
-
-    def _looking(self, plain: Callable[..., Any], is_access: bool) -> Callable[..., Any]:
-        def looking(path: Any, *args: Any, **kwargs: Any) -> Any:
+    def _making(self, plain: Callable[..., None]) -> Callable[..., None]:
+        def making(path: Any, *args: Any, **kwargs: Any) -> None:
             name = self._is_ours(path)
-            if name is not None:
-                if self._shown.get(name):
-                    return plain(self._shown[name], *args, **kwargs)
-                if self._is_hidden(name):
-                    if is_access:
-                        return False
-                    missing = os.strerror(errno.ENOENT)
-                    raise FileNotFoundError(errno.ENOENT, missing, os.fspath(path))
-            return plain(path, *args, **kwargs)
+            if name is not None and self._rebuilding and self._is_hidden(name):
+                self._shown[name] = ""
+                return
+            plain(path, *args, **kwargs)
+            if name is not None and not self._rebuilding:
+                self._note(Entry(name, born=True, folder=True))
 
-        return looking
+        return making
 
-    def _listing(self, path: Any = ".") -> list[Any]:
-        name = self._is_ours(path)
-        if name is None:
-            found: list[Any] = self._real["listdir"](path)
-            return found
-        if self._is_hidden(name):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-        return [
-            each
-            for each in self._real["listdir"](path)
-            if not self._is_hidden(os.path.join(name, os.fsdecode(each)))
-        ]
+    def _linking(self, plain: Callable[..., None]) -> Callable[..., None]:
+        symbolic = plain is os.symlink
 
-    def _scanning(self, path: Any = ".") -> Any:
-        plain = self._plain[os, "scandir"]
-        name = self._is_ours(path)
-        if name is None:
-            return plain(path)
-        if self._is_hidden(name):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-        return _Scan(plain(path), lambda entry: not self._is_hidden(os.path.join(name, entry)))
+        def linking(source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
+            name = self._is_ours(target)
+            if name is not None and self._rebuilding and self._is_hidden(name):
+                start = os.path.dirname(name) if symbolic else os.getcwd()
+                aim = os.path.abspath(os.path.join(start, os.fsdecode(source)))
+                self._shown[name] = self._now_at(aim)
+                return
+            if name is not None and not self._rebuilding and not os.path.lexists(name):
+                self._note(Entry(name, born=True))
+            plain(source, target, *args, **kwargs)
+
+        return linking
 
     def _removing(self, plain: Callable[..., None]) -> Callable[..., None]:
+        kind = plain.__name__
+
         def removing(path: Any, *args: Any, **kwargs: Any) -> None:
-            name = self._is_ours(path)
+            name = None if kwargs.get("dir_fd") is not None else self._is_ours(path)
             if name is None:
                 plain(path, *args, **kwargs)
-            elif self._shown.pop(name, None) is None and self._is_hidden(name):
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-            # Otherwise the first attempt has removed it, or it is to be removed in appearance only.
+            elif not self._rebuilding:
+                if name in self._new or not _may_remove(kind, name):
+                    plain(path, *args, **kwargs)  # which may be an error
+                    return
+                number = self.journal.next_aside()
+                self._note(Entry(name, removed=True, folder=os.path.isdir(name), aside=number))
+                self.journal.move(name, number)
+            elif not self._is_hidden(name):
+                self._hide(name)
+            elif kind != "rmtree" or not (args or kwargs):  # which may be told to ignore errors
+                _missing(path)
 
         return removing
+
+    def _hide(self, name: str) -> None:
+        """While rebuilding: the program has removed something, in appearance only."""
+        self._shown.pop(name, None)
+        self._former.pop(name, None)
+        self._born.add(name)
 
     def _renaming(self, plain: Callable[..., None]) -> Callable[..., None]:
         def renaming(source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
             name, new = self._is_ours(source), self._is_ours(target)
             if name is None or new is None:
                 plain(source, target, *args, **kwargs)
-            elif name in self._shown:
-                self._shown[new] = self._shown.pop(name)
+            elif self._rebuilding:
+                if self._is_hidden(name):
+                    _missing(source)
+                self._shown[new] = self._now_at(name)
+                self._hide(name)
+            else:
+                number = 0
+                if os.path.isfile(new) and new not in self._new:
+                    number = self.journal.next_aside()
+                self._note(Entry(new, source=name, aside=number))
+                if number:
+                    self.journal.keep(new, number)
+                plain(source, target, *args, **kwargs)
+                (self._new.add if name in self._new else self._new.discard)(new)
+                self._new.discard(name)
 
         return renaming
 
+    def _looking(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        def looking(path: Any, *args: Any, **kwargs: Any) -> Any:
+            name = self._is_ours(path)
+            if name is None:
+                return plain(path, *args, **kwargs)
+            if self._is_hidden(name):
+                if plain is self._plain[os, "access"]:
+                    return False
+                _missing(path)
+            place = self._now_at(name)
+            return plain(path if place == name else place, *args, **kwargs)
+
+        return looking
+
+    def _listing(self, plain: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        def listing(path: Any = ".") -> list[Any]:
+            name = self._is_ours(path)
+            if name is None:
+                return plain(path)
+            names = self._observer.listing(name, lambda: self._names(plain, name, path))
+            return [os.fsencode(each) for each in names] if isinstance(path, bytes) else names
+
+        return listing
+
+    def _names(self, plain: Callable[..., list[Any]], name: str, path: Any) -> list[str]:
+        """What is in a directory, as the program is to see it."""
+        if not self._rebuilding:
+            return [os.fsdecode(each) for each in plain(path)]
+        if self._is_hidden(name):
+            _missing(path)
+        found = [os.fsdecode(each) for each in plain(self._now_at(name))]
+        back = [os.path.split(each) for each in self._former]
+        found += [base for folder, base in back if folder == name and base not in found]
+        return [each for each in found if not self._is_hidden(os.path.join(name, each))]
+
+    def _scanning(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        def scanning(path: Any = ".") -> Any:
+            name = self._is_ours(path)
+            if name is None:
+                return plain(path)
+            if self._rebuilding and self._is_hidden(name):
+                _missing(path)
+            with plain(self._now_at(name) if self._rebuilding else path) as found:
+                entries = {os.fsdecode(entry.name): entry for entry in found}
+            names = self._observer.listing(
+                name,
+                lambda: [
+                    each
+                    for each in entries
+                    if not self._rebuilding or not self._is_hidden(os.path.join(name, each))
+                ],
+            )
+            return _Scan([entries[each] for each in names if each in entries])
+
+        return scanning
+
 
 class _Scan:
-    """What `os.scandir` gives, without what is hidden."""
+    """What `os.scandir` gives, in the order of the first attempt and without what is hidden."""
 
-    def __init__(self, inner: Any, shown: Callable[[str], bool]) -> None:
-        self._inner, self._shown = inner, shown
+    def __init__(self, entries: list[Any]) -> None:
+        self._entries = iter(entries)
 
     def __iter__(self) -> Iterator[Any]:
-        return (entry for entry in self._inner if self._shown(os.fsdecode(entry.name)))
+        return self
 
     def __next__(self) -> Any:
-        while True:
-            entry = next(self._inner)
-            if self._shown(os.fsdecode(entry.name)):
-                return entry
+        return next(self._entries)
 
     def __enter__(self) -> _Scan:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._inner.close()
+        self.close()
 
     def close(self) -> None:
-        self._inner.close()
+        self._entries = iter(())
+
+
+def _may_remove(kind: str, name: str) -> bool:
+    """Whether a function that removes would succeed, as far as can be told before."""
+    if not os.path.lexists(name) or not os.access(os.path.dirname(name), os.W_OK):
+        return False
+    is_folder = os.path.isdir(name) and not os.path.islink(name)
+    if kind == "rmdir":
+        return is_folder and not os.listdir(name)
+    return is_folder == (kind == "rmtree")
+
+
+def _missing(path: Any) -> NoReturn:
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))

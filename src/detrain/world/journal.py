@@ -1,38 +1,49 @@
-"""The journal: which files the program made and wrote, in order; and how to undo what came after.
+"""The journal: what the program did to files, in order; and how to undo what came after a cut.
 
 Append-only, in the run's folder. A line reaches the operating system before the program goes on, so
 it survives a kill. A checkpoint notes how long the journal was and how long the files were.
+
+What the program replaces or removes is moved aside, into the run's folder, for as long as a kept
+checkpoint may need it.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import msgspec
 
-__all__ = ["Entry", "Journal", "cut_back"]
+__all__ = ["Entry", "Journal"]
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The program opened a file to write, or made a directory.
+    """The program opened a file to write, made, removed or renamed something.
 
     `born`: it was not there before. `emptied`: it was opened so that it began anew. `length` is
-    what it had before, if it was added to.
+    what it had before, if it was added to. `source`: what it was called before. `aside` is the
+    number under which its former version was moved aside; 0 if there is none. `setup`: before the
+    first loop, in what is executed again at every resume.
     """
 
     path: str
     born: bool = False
     folder: bool = False
     emptied: bool = False
+    removed: bool = False
     length: int = 0
+    source: str = ""
+    aside: int = 0
+    setup: bool = False
 
 
 class Journal:
     """The journal of a run; `entries` are all there are."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, folder: Path) -> None:
+        path = folder / "files.jsonl"
+        self._aside = folder / "aside"
         raw = path.read_bytes() if path.exists() else b""
         self.entries: list[Entry] = []
         self._ends = [0]
@@ -43,6 +54,7 @@ class Journal:
                 break
             self.entries.append(entry)
             self._ends.append(self._ends[-1] + len(line))
+        self._last, self._discarded = 0, 0
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.ftruncate(self._file, self._ends[-1])
 
@@ -53,10 +65,62 @@ class Journal:
         self.entries.append(entry)
         self._ends.append(self._ends[-1] + len(line))
 
-    def cut(self, count: int) -> None:
-        """Forget all entries but the first `count`."""
+    def next_aside(self) -> int:
+        """A new number for a version that is to be moved aside."""
+        self._last += 1
+        while os.path.lexists(self.aside(self._last)):
+            self._last += 1
+        return self._last
+
+    def aside(self, number: int) -> str:
+        """Where a version is, or was, moved to."""
+        return str(self._aside / str(number))
+
+    def keep(self, path: str, number: int) -> None:
+        """Keep a version that is about to be replaced by another file under the same name."""
+        self._aside.mkdir(exist_ok=True)
+        try:
+            os.link(path, self.aside(number))
+        except OSError:  # the run's folder is on another file system, or this one has no links
+            shutil.copy2(path, self.aside(number))
+
+    def move(self, path: str, number: int) -> None:
+        """Take a file or directory out of the way."""
+        self._aside.mkdir(exist_ok=True)
+        if os.path.isfile(path) and os.lstat(path).st_nlink > 1:
+            shutil.copy2(path, self.aside(number))  # its other names must not change with it
+            os.unlink(path)
+        else:
+            shutil.move(path, self.aside(number))
+
+    def discard(self, count: int) -> None:
+        """Give up versions that only a cut to fewer than `count` entries would put back."""
+        for entry in self.entries[self._discarded : count]:
+            if entry.aside and not entry.setup:
+                _delete(self.aside(entry.aside))
+        self._discarded = max(self._discarded, count)
+
+    def cut(self, count: int, lengths: dict[str, int]) -> list[str]:
+        """Undo what the program did after the first `count` entries; gives what it could not.
+
+        `lengths` are those of the files then: what a handle that was open has added is cut off. A
+        file whose former version could not be kept will be written again.
+        """
+        after = self.entries[count:]
+        for entry in reversed(after):
+            self._undo(entry)
+        lost = {entry.path for entry in after if entry.emptied and not entry.aside}
+        troubles = []
+        for name, length in lengths.items():
+            found = _size(name)
+            if name not in lost and found > length:
+                os.truncate(name, length)
+            elif name not in lost and found < length:
+                troubles.append(f"{name} had {length} bytes at the checkpoint, it has {found}")
         del self.entries[count:], self._ends[count + 1 :]
+        self._discarded = min(self._discarded, count)
         os.ftruncate(self._file, self._ends[-1])
+        return troubles
 
     def sync(self) -> None:
         """Make it durable."""
@@ -66,39 +130,31 @@ class Journal:
         """Close the file."""
         os.close(self._file)
 
-
-def cut_back(entries: list[Entry], count: int, lengths: dict[str, int]) -> list[str]:
-    """Undo what the program did to files after the first `count` entries; gives what it could not.
-
-    Files and directories that were born after are removed. A file that was added to is cut back to
-    its length then. One that was written anew as a whole is left: it will be written again.
-    """
-    before, after = entries[:count], entries[count:]
-    known = {entry.path for entry in before}
-    emptied = {entry.path for entry in after if entry.emptied}
-    troubles = []
-    for entry in reversed(after):
-        path = Path(entry.path)
-        if entry.path in known or not entry.born:
-            continue
+    def _undo(self, entry: Entry) -> None:
+        """Undo one entry; it may have been written down and not done."""
+        path, aside = entry.path, self.aside(entry.aside)
         try:
-            if entry.folder:
-                path.rmdir()
-            else:
-                path.unlink(missing_ok=True)
+            if entry.born:
+                (os.rmdir if entry.folder else os.unlink)(path)
+            elif entry.source:
+                if os.path.lexists(path) and not os.path.lexists(entry.source):
+                    os.rename(path, entry.source)
+            elif not (entry.emptied or entry.removed) and _size(path) > entry.length:
+                os.truncate(path, entry.length)
+            if entry.aside and os.path.lexists(aside):
+                if os.path.isdir(aside):
+                    _delete(path)
+                shutil.move(aside, path)
         except OSError:
-            continue  # a directory that something else was put into
-    first_seen = {entry.path: entry for entry in reversed(after) if not entry.born}
-    for name, entry in first_seen.items():
-        if name not in lengths and name not in known and not entry.emptied and not entry.folder:
-            lengths = {**lengths, name: entry.length}
-    for name, length in lengths.items():
-        path = Path(name)
-        if name in emptied:
-            continue
-        found = path.stat().st_size if path.is_file() else -1
-        if found > length:
-            os.truncate(path, length)
-        elif found < length:
-            troubles.append(f"{name} had {length} bytes at the checkpoint, it has {max(found, 0)}")
-    return troubles
+            return  # gone already, or a directory that something else was put into
+
+
+def _size(path: str) -> int:
+    return os.stat(path).st_size if os.path.isfile(path) else 0
+
+
+def _delete(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    elif os.path.lexists(path):
+        os.unlink(path)

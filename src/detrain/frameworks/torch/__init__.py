@@ -92,6 +92,10 @@ class Torch:
         """`torch.save` opens its file in C++."""
         return [(torch.serialization, "_open_zipfile_writer")]
 
+    def workers(self) -> set[int]:
+        """Those of data loaders."""
+        return loader.workers()
+
     def is_standing(self, obj: Any) -> bool:
         """Torch's own loader iterators, graph nodes, handles of hooks, compiled code."""
         if isinstance(obj, torch.Generator | torch.Tensor | torch._C.ScriptModule):

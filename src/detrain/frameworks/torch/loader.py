@@ -30,7 +30,7 @@ from detrain.frameworks.torch import generators
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["STANDING", "LoaderIterator", "install", "uninstall"]
+__all__ = ["STANDING", "LoaderIterator", "install", "uninstall", "workers"]
 
 STANDING = (_BaseDataLoaderIter, RemovableHandle)
 
@@ -65,6 +65,7 @@ class LoaderIterator:
         self._own_made_at = _own_states(loader)
         self._sampler: _CountedSampler | None = None
         self._inner = self._open(skip=0)
+        _ITERATORS.add(self)
 
     def __iter__(self) -> LoaderIterator:
         return self
@@ -80,6 +81,10 @@ class LoaderIterator:
     def __getattr__(self, name: str) -> Any:
         # Programs reach into torch's iterator (`_dataset`, `_num_workers`).
         return getattr(object.__getattribute__(self, "_inner"), name)
+
+    def workers(self) -> set[int]:
+        """The process numbers of its workers."""
+        return {worker.pid for worker in getattr(self._inner, "_workers", ())}
 
     def owner(self) -> DataLoader[Any]:
         """The loader."""
@@ -220,6 +225,14 @@ class _CountedSampler:
 
 
 _END = object()
+
+_ITERATORS: weakref.WeakSet[LoaderIterator] = weakref.WeakSet()
+
+
+def workers() -> set[int]:
+    """The process numbers of all workers of loaders."""
+    return set().union(*(iterator.workers() for iterator in _ITERATORS))
+
 
 _SAMPLERS: weakref.WeakKeyDictionary[DataLoader[Any], _CountedSampler] = weakref.WeakKeyDictionary()
 """The counted sampler that a loader's persistent workers were begun with."""
