@@ -441,6 +441,16 @@ TRAPS = {
             cells[1, 0].weight.data.mul_(0.99)
             print(step, update(x, y), cells[0, 0])
     """,
+    "what can't be captured and does not change": """
+        from sklearn.ensemble import RandomForestClassifier
+        Labels = list[int]
+        forest = RandomForestClassifier(3, random_state=0).fit(x.numpy(), y[:, 0].numpy() > 0)
+        masked = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
+        for e in range(4):
+            guess = forest.predict_proba(x.numpy() + e)[:, 1]
+            for a, b in DataLoader(data, 8, shuffle=True):
+                print(e, update(a, b), masked.sum(), guess.mean())
+    """,
     "a queue of images and a deque": """
         from collections import deque
         pool = deque(maxlen=5)
@@ -491,6 +501,14 @@ def test_exact(warm, tmp_path, trap):
 
 
 REFUSED = {
+    "what can't be captured and changes in the loop": (
+        """
+        masked = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
+        for step in range(12):
+            masked += update(x, y)
+        """,
+        "__main__/masked was made or changed in the loop",
+    ),
     "training in processes of its own": (
         """
         import torch.multiprocessing as mp

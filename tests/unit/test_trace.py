@@ -3,13 +3,20 @@ from __future__ import annotations
 from detrain.trace.event import Event
 from detrain.trace.log import EMPTY, TraceMark, TraceWriter, read_trace
 
-EVENTS = [Event(n, (("main#0", n),), {"loss": repr(1 / n)}) for n in range(1, 6)]
+EVENTS = [
+    Event(1, (("main#0", 0),), {"loss": repr(1 / 3)}),
+    Event(2, (("main#0", 1), ('a "quoted" site', 7))),
+    Event(3, (("main#0", 1), ('a "quoted" site', 8))),
+    Event(4, (("main#0", 2),)),
+    Event(5, (("main#0", 3),), state="00ff"),
+]
 
 
 def write(path, events, start=EMPTY):
     writer = TraceWriter(path, start)
     for event in events:
-        writer.append(event)
+        (*outer, (site, iteration)) = event.at
+        writer.add(event.step, tuple(outer), site, iteration, event.values, event.state)
     writer.close()
     return writer.mark
 
@@ -42,5 +49,5 @@ def test_an_altered_line_ends_the_trace(tmp_path):
 
 def test_the_chain_commits_to_everything_before(tmp_path):
     last = write(tmp_path / "a", EVENTS)
-    other = write(tmp_path / "b", [Event(1, ()), *EVENTS[1:]])
+    other = write(tmp_path / "b", [Event(1, (("other#0", 0),)), *EVENTS[1:]])
     assert last.chain != other.chain

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextvars
 import enum
 import functools
 import io
 import logging
+import random
 import re
+import struct
 import threading
 import types
 import weakref
@@ -23,6 +26,7 @@ from detrain.capture.containers import (
     SetForm,
     TupleForm,
 )
+from detrain.capture.content import content_digest
 from detrain.capture.form import Form, type_name
 from detrain.capture.held import HeldGenerator
 from detrain.capture.hidden import hidden_base
@@ -36,6 +40,7 @@ from detrain.capture.objects import (
     MethodForm,
     NamedForm,
     ObjectForm,
+    OpaqueForm,
     PartialForm,
     StandingForm,
     StateDictForm,
@@ -63,6 +68,7 @@ FORMS: dict[str, Form] = {
         MethodForm(),
         NamedForm(),
         ObjectForm(),
+        OpaqueForm(),
         PartialForm(),
         HeldForm(),
         IteratorForm(),
@@ -116,6 +122,11 @@ _STANDING: tuple[type, ...] = (
     types.TracebackType,
     types.MappingProxyType,
     types.CellType,
+    types.GenericAlias,
+    types.UnionType,
+    contextvars.ContextVar,
+    random.SystemRandom,
+    struct.Struct,
     functools._lru_cache_wrapper,
     argparse.ArgumentParser,
 )
@@ -129,6 +140,9 @@ _STANDING_MODULES = frozenset(
         "asyncio", "queue", "_queue", "_thread", "tempfile", "zipfile", "_io",
     }
 )  # fmt: skip
+
+# Libraries whose objects have fields, with what those fields don't show further down.
+_OPAQUE = frozenset({"pandas", "polars", "pyarrow", "PIL"})
 
 _REFUSED: tuple[tuple[tuple[type, ...], str, str], ...] = (
     (
@@ -186,7 +200,7 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
                 return FORMS["array"]
         except ValueError as error:
             action = f"Convert it, {_OUT_OF_REACH}"
-            raise UncapturableState(path, type_name(kind), str(error), action) from None
+            return _opaque(obj, UncapturableState(path, type_name(kind), str(error), action))
     for cls, form in _BY_CLASS:
         if isinstance(obj, cls):
             return form
@@ -195,14 +209,20 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
     for classes, reason, action in _REFUSED:
         if isinstance(obj, classes):
             raise UncapturableState(path, type_name(kind), reason, action)
-    hidden = hidden_base(kind)
+    hidden = kind if kind.__module__.partition(".")[0] in _OPAQUE else hidden_base(kind)
     if hidden is None:
         return FORMS["object"]
     if hasattr(obj, "state_dict") and hasattr(obj, "load_state_dict"):
         return FORMS["state_dict"]
-    raise UncapturableState(
-        path,
-        type_name(kind),
-        f"{type_name(hidden)} keeps state that its fields don't show",
-        f"Give it state_dict() and load_state_dict(), {_OUT_OF_REACH}",
-    )
+    reason = f"{type_name(hidden)} keeps state that its fields don't show"
+    action = f"Give it state_dict() and load_state_dict(), {_OUT_OF_REACH}"
+    return _opaque(obj, UncapturableState(path, type_name(kind), reason, action))
+
+
+def _opaque(obj: Any, error: UncapturableState) -> Form:
+    """The form of what can be compared though not captured; the error if it can't be either."""
+    try:
+        content_digest(obj)
+    except Exception:
+        raise error from None
+    return FORMS["opaque"]

@@ -7,6 +7,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from detrain.capture import values
+from detrain.capture.content import content_digest
 from detrain.capture.form import (
     Form,
     Pairs,
@@ -363,6 +364,38 @@ class StandingForm(Form):
 
     def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
         return True
+
+
+class OpaqueForm(Form):
+    """What can't be captured and says what it holds: it must be as the program set it up.
+
+    Whether the loop changes it is seen before a checkpoint is published.
+    """
+
+    name = "opaque"
+    mutable = False
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        return Node("opaque", type_name(type(obj)), text=content_digest(obj))
+
+    def children(self, node: Node, live: Any) -> Pairs:
+        return ()
+
+    def make(self, node: Node, restore: Restore, path: str) -> Any:
+        raise self._changed(node, path, "none")
+
+    def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
+        if content_digest(live) != node.text:
+            raise self._changed(node, path, "another")
+        return True
+
+    def _changed(self, node: Node, path: str, found: str) -> ResumeMismatch:
+        return ResumeMismatch(
+            path,
+            f"a {node.type} with the content that it had (digest {node.text})",
+            found,
+            "Make it before the loop, in the same way in every attempt",
+        )
 
 
 def _name_of(obj: Any) -> str:

@@ -18,6 +18,8 @@ class Hooks:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        # Called in every iteration, so without a step between.
+        self.tick, self.begun = session.tick, session.begun
 
     def start(self) -> None:
         """Make the name known to all modules."""
@@ -37,16 +39,6 @@ class Hooks:
     def loop(self, entered: Entered | None, iterable: Any) -> Iterator[Any]:
         """The items of a for loop."""
         return self._session.found_loop(entered, iterable)
-
-    def tick(self, site: str) -> bool:
-        """Before a while loop's test; false if the loop is passed over."""
-        self._session.tick(site, sys._getframe(1))
-        return not self._session.is_passed(site)
-
-    def begun(self, site: str) -> bool:
-        """After a while loop's test was true."""
-        self._session.begun(site)
-        return True
 
     def ask(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """What may be a clock: `datetime.now` and the like."""

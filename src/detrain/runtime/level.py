@@ -65,6 +65,8 @@ class Level:
     order: str = ""
     """The iterable's account of the items before this iteration, if the head was kept."""
 
+    opaque: dict[str, str] = field(default_factory=dict)
+    """What can't be captured and was there when the loop was entered, with digests of it."""
     observed: list[Any] = field(default_factory=list)
     """What the program asked the world since the head, and `Finished` loops in their places."""
     passed: SavedLoop | None = None

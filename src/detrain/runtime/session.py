@@ -8,13 +8,14 @@ in progress lives here and in the levels; there is one session in a process at a
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
 from detrain.capture.restore import restore
-from detrain.capture.walk import walk
+from detrain.capture.walk import Walked, walk
 from detrain.checkpoint.commit import verified_arrays
 from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.manifest import SavedLevel, SavedLoop, SavedState
@@ -74,6 +75,7 @@ class Session:
         self._known: dict[tuple[str, ...], dict[str, Any]] = {}
         self._values: dict[str, str] = {}
         self._surroundings = Surroundings()
+        self._has_opaque = False
 
     # ---------------------------------------------------------------- the program
 
@@ -157,16 +159,20 @@ class Session:
         """The items of a loop that DETrain found, from where the run is."""
         return iter(iterable) if entered is None else self._items(*entered, iterable)
 
-    def tick(self, site: str, frame: FrameType) -> None:
-        """A while loop is about to evaluate its test: a head, as that of any other loop."""
-        if self._runs_free(site, frame):
-            return
+    def tick(self, site: str) -> bool:
+        """A while loop is about to evaluate its test: a head, as that of any other loop.
+
+        False if the loop is passed over. Called by the loop's header itself.
+        """
+        frame = sys._getframe(1)
+        if self._free is not None and self._runs_free(site, frame):
+            return True
         level = self._top
         while level.parent is not None and not (level.site == site and level.frame is frame):
             level = level.parent
         if level.parent is not None:
             self._head(level)
-            return
+            return True
         entered = self.entering(site, frame)
         assert entered is not None
         level, saved = entered
@@ -181,15 +187,13 @@ class Session:
             self._put_back(level, saved)
         else:
             self._head(level)
+        return level.passed is None
 
-    def is_passed(self, site: str) -> bool:
-        """Whether a while loop is passed over."""
-        return self._top.site == site and self._top.passed is not None
-
-    def begun(self, site: str) -> None:
+    def begun(self, site: str) -> bool:
         """A while loop's test was true."""
         if self._free is None and self._top.site == site:
             self._top.under_way = True
+        return True
 
     def done(self, site: str, frame: FrameType) -> None:
         """A loop that DETrain found is over: by its end or by break, not by return or an error."""
@@ -315,6 +319,8 @@ class Session:
         level.head = None
         if level.observed:
             level.observed = []
+        if level.iteration == 0 and (self._has_opaque or level.habits.nests is None):
+            level.opaque = self._opaque_in(walk(Roots.of(level, self._owns).values(), self._owns))
         if saving.due(self.step) and self._take(level):
             return
         if level.habits.nests is not False:
@@ -332,8 +338,24 @@ class Session:
             return False
         marks = self.attempt.marks()  # first: it has all buffers written out
         watched = self._keep_head(level)
+        assert level.head is not None
+        for path, digest in self._opaque_in(level.head).items():
+            if level.opaque.get(path) != digest:
+                self.attempt.attention(
+                    f"no checkpoint can be taken: {path} was made or changed in the loop "
+                    f"{level.site} (line {level.line}), and its content can't be captured. "
+                    "Keep what changes in arrays, lists or dictionaries"
+                )
+                return True
         self._saving.hold(level, self.step, marks, watched)
         return True
+
+    def _opaque_in(self, state: Walked | Snapshot | SavedState) -> dict[str, str]:
+        """What of a state can't be captured, with digests of it."""
+        named = zip(state.tree.paths, state.tree.nodes, strict=True)
+        found = {path: node.text for path, node in named if node.form == "opaque"}
+        self._has_opaque = self._has_opaque or bool(found)
+        return found
 
     def _keep_head(self, level: Level) -> tuple[LiveLeaf, ...]:
         """Copy the state at a loop's head; gives the arrays whose graphs are not in it."""
@@ -362,7 +384,7 @@ class Session:
             digest = self._digest_at(level)
         trace, values, self._values = self.attempt.trace, self._values, {}
         assert trace is not None
-        trace.add(self.step, level.outer, ((level.site, level.iteration),), values, digest)
+        trace.add(self.step, level.outer, level.site, level.iteration, values, digest)
         if self.attempt.redone:
             self._compare(self.attempt.redone.pop(self.step, ""), trace.mark.chain)
         if self._reached is not ignore:
@@ -453,7 +475,7 @@ class Session:
         """Give the program the state at the head of this loop; go live if it is the innermost."""
         assert self._rebuild is not None
         self._restore(level, saved.state)
-        level.head = saved.state
+        level.head, level.opaque = saved.state, self._opaque_in(saved.state)
         self.attempt.feed(saved.observed)
         if self._rebuild.enter(saved):
             self._go_live()

@@ -66,16 +66,16 @@ def read_trace(path: Path) -> Trace:
         except (msgspec.DecodeError, UnicodeDecodeError):
             break
         torn = not line.endswith(b"\n")
-        if torn or parsed.chain != _chained(mark.chain, bytes(parsed.event)):
+        if torn or parsed.chain.encode() != _chained(mark.chain.encode(), bytes(parsed.event)):
             break
         events.append((event, parsed.chain))
         mark = TraceMark(mark.length + len(line), parsed.chain)
     return Trace(tuple(events), mark)
 
 
-def _chained(chain: str, body: bytes) -> str:
+def _chained(chain: bytes, body: bytes) -> bytes:
     """The chain value of an event that follows one with the given value."""
-    return xxhash.xxh3_128_hexdigest(chain.encode() + body)
+    return xxhash.xxh3_128_hexdigest(chain + body).encode()
 
 
 class TraceWriter:
@@ -90,21 +90,22 @@ class TraceWriter:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.ftruncate(self._file, start.length)
         self._mark = start
-        self._waiting: list[tuple[int, Position, Position, dict[str, str], str]] = []
+        self._waiting: list[tuple[int, Position, str, int, dict[str, str], str]] = []
         self._next = 0.0
 
     def add(
-        self, step: int, outer: Position, inner: Position, values: dict[str, str], state: str
+        self,
+        step: int,
+        outer: Position,
+        site: str,
+        iteration: int,
+        values: dict[str, str],
+        state: str,
     ) -> None:
-        """Append an event, at the position that the two parts make together."""
-        self._waiting.append((step, outer, inner, values, state))
+        """Append the event of a step of the loop at `site`, inside the `outer` ones."""
+        self._waiting.append((step, outer, site, iteration, values, state))
         if len(self._waiting) >= _MANY or monotonic() >= self._next:
             self.flush()
-
-    def append(self, event: Event) -> str:
-        """Append an event and write it; gives its chain value."""
-        self.add(event.step, (), event.at, event.values, event.state)
-        return self.mark.chain
 
     @property
     def mark(self) -> TraceMark:
@@ -114,17 +115,24 @@ class TraceWriter:
 
     def flush(self) -> None:
         """Write what is waiting."""
-        length, chain = self._mark.length, self._mark.chain
-        lines = []
-        for step, outer, inner, values, state in self._waiting:
-            body = _encoder.encode(Event(step, (*outer, *inner), values, state))
+        chain, lines = self._mark.chain.encode(), []
+        loop: tuple[Position, str] | None = None
+        start = b""
+        for step, outer, site, iteration, values, state in self._waiting:
+            if values or state:
+                body = _encoder.encode(Event(step, (*outer, (site, iteration)), values, state))
+            else:  # most steps: the same bytes, without the encoder
+                if loop != (outer, site):
+                    loop = outer, site
+                    start = _encoder.encode((*outer, (site, 0))).removesuffix(b"0]]")
+                body = b'{"step":%d,"at":%s%d]]}' % (step, start, iteration)
             chain = _chained(chain, body)
-            lines.append(b'{"chain":"%s","event":%s}\n' % (chain.encode(), body))
+            lines.append(b'{"chain":"%s","event":%s}\n' % (chain, body))
         self._waiting.clear()
         if lines:
             written = b"".join(lines)
             os.write(self._file, written)
-            self._mark = TraceMark(length + len(written), chain)
+            self._mark = TraceMark(self._mark.length + len(written), chain.decode())
         self._next = monotonic() + _SOON
 
     def sync(self) -> None:

@@ -101,7 +101,9 @@ class Torch:
         if isinstance(obj, torch.Generator | torch.Tensor | torch._C.ScriptModule):
             return False
         kind = type(obj)
-        if isinstance(obj, loader.STANDING) or kind.__module__.startswith(_STANDING):
+        if isinstance(
+            obj, (*loader.STANDING, torch.finfo, torch.iinfo)
+        ) or kind.__module__.startswith(_STANDING):
             return True
         # Process groups, reducers: objects of C++ that the program sets up again.
         in_cpp = any(cls.__name__ == "pybind11_object" for cls in kind.__mro__)
