@@ -25,9 +25,9 @@ check: $(VENV)/.dev
 	@$(BIN)/lint-imports --no-logo | tail -n 3
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
-# Every program of examples/torch, killed in ten ways each.
+# Every program of examples/torch, killed in eleven ways each.
 zoo: $(VENV)/.dev
-	@DETRAIN_ZOO_KILLS=10 $(BIN)/pytest -q -n 2 tests/e2e/test_zoo.py
+	@DETRAIN_ZOO_KILLS=11 $(BIN)/pytest -q -n 2 tests/e2e/test_zoo.py
 
 bench: $(VENV)/.dev
 	@for each in benchmarks/*.py; do $(BIN)/python $$each; done

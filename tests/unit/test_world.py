@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from detrain.world.output import OutputLog
+from detrain.world.screen import settled
 
 
 @pytest.fixture
@@ -81,3 +82,23 @@ def test_a_forked_worker_does_not_write_to_the_log(tmp_path, plain):
     log.stop()
     log.close()
     assert kept(tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("plain\ntext \n", "plain\ntext \n"),
+        ("lines of\r\nanother system\r\n", "lines of\r\nanother system\r\n"),
+        ("\x1b[31mred\x1b[0m\n", "\x1b[31mred\x1b[0m\n"),
+        ("0%\r50%\r100%\nnext\n", "100%\nnext\n"),
+        ("a long one\rshort\n", "shortg one\n"),
+        ("a long one\r\x1b[Kshort\n", "short\n"),
+        ("bar 1\r     \rafter", "after"),
+        ("outer 0\n\rinner 0\x1b[A\router 1\n\rinner 9\n", "outer 1\ninner 9\n"),
+        ("12\b3\n", "13\n"),
+        ("", ""),
+    ],
+)
+def test_what_is_written_over_is_not_shown(written, shown):
+    assert settled(written) == shown
+    assert settled(settled(written)) == settled(written)

@@ -12,6 +12,8 @@ generators and are exact.
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
 import weakref
 from array import array
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import xxhash
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 from torch.utils.hooks import RemovableHandle
 
@@ -169,6 +171,16 @@ class LoaderIterator:
             object.__setattr__(loader, attribute, plain)
 
 
+class _Begun:
+    """A sampler that is being iterated over already."""
+
+    def __init__(self, indices: Iterator[Any]) -> None:
+        self._indices = indices
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._indices
+
+
 class _CountedSampler:
     """A sampler that keeps a digest of what it gave, and passes over the first `skip` once."""
 
@@ -198,14 +210,38 @@ class _CountedSampler:
         if self.begun_at is None:
             self.begun_at = positions_now()
             skip, self._skip = self._skip, 0
-            for passed in range(skip):
-                if self._take() is _END:
-                    raise ResumeMismatch(
-                        "the sampler of a data loader",
-                        f"at least {skip} batches, as in the first attempt",
-                        f"{passed}",
-                        "Make the length of the sampler the same in every attempt",
-                    )
+            passed = self._pass_over(skip) if type(self._plain) is BatchSampler else 0
+            while passed < skip and self._take() is not _END:
+                passed += 1
+            if passed < skip:
+                raise ResumeMismatch(
+                    "the sampler of a data loader",
+                    f"at least {skip} batches, as in the first attempt",
+                    f"{passed}",
+                    "Make the length of the sampler the same in every attempt",
+                )
+
+    def _pass_over(self, skip: int) -> int:
+        """Pass over whole batches of torch's own batch sampler at once; gives how many.
+
+        The samples are drawn as always, but not put into batches one by one.
+        """
+        size: int = self._plain.batch_size
+        samples = iter(self._plain.sampler)
+        indices = list(itertools.islice(samples, skip * size))
+        passed = len(indices) // size
+        try:
+            # The digest of batches one after the other is that of their bytes together.
+            self._running.update(array("q", indices[: passed * size]).tobytes())
+        except (TypeError, OverflowError):
+            for number in range(passed):
+                self._running.update(_index_bytes(indices[number * size : (number + 1) * size]))
+        self._digests.extend(itertools.repeat(0, passed))
+        self._digests[-1] = self._running.intdigest() if passed else 0
+        rest = copy.copy(self._plain)
+        rest.sampler = _Begun(itertools.chain(indices[passed * size :], samples))
+        self._iterator = iter(rest)
+        return passed
 
     def digest_at(self, count: int) -> str:
         """The digest of the first `count` indices or batches."""
