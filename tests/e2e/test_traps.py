@@ -430,6 +430,15 @@ TRAPS = {
                 meter.total += update(a, b)
                 meter.count += 1
     """,
+    "generators that are never seeded": """
+        class Noise:
+            def __init__(self): self.rng = np.random.default_rng()
+            def __call__(self): return torch.from_numpy(self.rng.normal(size=(24, 4))).float()
+        noise = Noise()
+        for step in range(12):
+            others = np.random.default_rng().random(), np.random.RandomState().rand()
+            print(step, update(x + 0.1 * noise(), y), *others)
+    """,
     "an array of objects and an iterator by index": """
         class Squares:
             def __getitem__(self, i): return i * i

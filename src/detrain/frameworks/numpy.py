@@ -7,6 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.random import bit_generator
 
 from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
@@ -24,6 +25,28 @@ class Numpy(Bare):
 
     name = "numpy"
 
+    def __init__(self) -> None:
+        self._entropy_seed, self._entropy_count = 0, 0
+        self._plain_entropy: Any = None
+
+    def prepare(self) -> None:
+        """Let generators that the program does not seed take their seed from the run's."""
+        if self._plain_entropy is None and hasattr(bit_generator, "randbits"):
+            self._plain_entropy = bit_generator.randbits
+            vars(bit_generator)["randbits"] = self._entropy
+
+    def release(self) -> None:
+        """Give unseeded generators the system's entropy again."""
+        if self._plain_entropy is not None:
+            vars(bit_generator)["randbits"] = self._plain_entropy
+            self._plain_entropy = None
+
+    def _entropy(self, bits: int) -> int:
+        """What numpy asks the system for in `default_rng()` and the like."""
+        self._entropy_count += 1
+        text = f"{self._entropy_seed} {self._entropy_count}".encode()
+        return int.from_bytes(hashlib.blake2b(text).digest(), "little") % (1 << bits)
+
     def fingerprint(self) -> dict[str, str]:
         """The version decides the streams of `Generator`."""
         return {"numpy": np.__version__}
@@ -33,18 +56,24 @@ class Numpy(Bare):
         small = 0 <= seed < 1 << 32
         digest = hashlib.blake2b(str(seed).encode(), digest_size=4).digest()
         np.random.seed(seed if small else int.from_bytes(digest, "little"))
+        self._entropy_seed, self._entropy_count = seed, 0
 
     def positions(self) -> dict[str, str]:
-        """The legacy global generator's state."""
+        """The legacy global generator's state, and how many seeds were given out."""
         name, key, pos, has_gauss, gauss = np.random.get_state(legacy=True)
         words = np.asarray(key).astype("<u4").tobytes().hex()
-        return {"global": f"{name} {pos} {has_gauss} {float(gauss)!r} {words}"}
+        return {
+            "global": f"{name} {pos} {has_gauss} {float(gauss)!r} {words}",
+            "seeds": f"{self._entropy_seed} {self._entropy_count}",
+        }
 
     def reposition(self, positions: Mapping[str, str]) -> None:
         """Put the legacy global generator back."""
         name, pos, has_gauss, gauss, words = positions["global"].split(" ")
         key = np.frombuffer(bytes.fromhex(words), "<u4")
         np.random.set_state((name, key, int(pos), int(has_gauss), float(gauss)))
+        seed, count = positions.get("seeds", "0 0").split(" ")
+        self._entropy_seed, self._entropy_count = int(seed), int(count)
 
     def generator_state(self, obj: Any) -> Any:
         """The state of a `Generator`, a bit generator or a legacy `RandomState`."""
