@@ -90,6 +90,26 @@ def test_plain_data_is_restored_in_place(value, live):
     assert digest(found) == digest(value)
 
 
+NUMBERS = st.one_of(st.none(), st.booleans(), st.integers())
+
+
+@given(
+    st.lists(st.one_of(NUMBERS, st.tuples(NUMBERS, NUMBERS)), min_size=32, max_size=60),
+    st.lists(st.integers(), max_size=40),
+)
+def test_long_lists_of_numbers_are_restored_in_place(value, live):
+    found = again(value, live)
+    assert found is live
+    assert repr(found) == repr(value)
+    assert digest(found) == digest(value)
+    assert digest([*value[:-1], 1 << 70]) != digest([*value[:-1], 2 << 70])
+
+
+def test_a_long_list_with_an_integer_of_any_size():
+    value = [1 << 20_000] * 40
+    assert again(value, []) == value
+
+
 def test_identity_is_kept():
     shared = [1, 2]
     value = {"a": shared, "b": shared, "t": (shared, 3)}

@@ -5,6 +5,8 @@ Content is read and written by the built-in type's own methods, past what a subc
 
 from __future__ import annotations
 
+import ast
+import contextlib
 from collections import OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,23 @@ if TYPE_CHECKING:
 __all__ = ["DequeForm", "DictForm", "FrozenSetForm", "ListForm", "SetForm", "TupleForm"]
 
 
+_MANY = 32
+_NUMBERS = frozenset({int, bool, type(None)})
+
+
+def _are_numbers(items: list[Any]) -> bool:
+    """Whether a list holds integers, or tuples of them, alone: it is written as one text.
+
+    Lists of samples and of indices are long, and to describe each element takes its time.
+    """
+    kinds = set(map(type, items))
+    if not kinds <= {*_NUMBERS, tuple}:
+        return False
+    return tuple not in kinds or all(
+        _NUMBERS.issuperset(map(type, item)) for item in items if type(item) is tuple
+    )
+
+
 class ListForm(Form):
     """Lists and subclasses."""
 
@@ -35,6 +54,9 @@ class ListForm(Form):
 
     def describe(self, obj: list[Any], path: str, walk: Walk) -> Node:
         kind = type(obj)
+        if kind is list and len(obj) >= _MANY and _are_numbers(obj):
+            with contextlib.suppress(ValueError):  # of integers with thousands of digits
+                return Node("list", type_name(kind), text=repr(obj))
         fields = () if kind is list else walk.fields(fields_of(obj), path)
         return Node("list", type_name(kind), walk.refs(list.__iter__(obj), path), fields=fields)
 
@@ -47,6 +69,10 @@ class ListForm(Form):
         return kind.__new__(kind)
 
     def fill(self, node: Node, live: list[Any], restore: Restore, path: str) -> None:
+        if node.text:
+            if repr(live) != node.text:
+                live[:] = ast.literal_eval(node.text)
+            return
         list.__setitem__(live, slice(None), [restore.get(ref) for ref in node.items])
         set_fields(node, live, restore)
 

@@ -70,19 +70,24 @@ def publish(store: Store, manifest: Manifest) -> None:
     store.put(name, [encode_manifest(manifest)], "manifest")
 
 
-def retire(store: Store, keep: int, reached: Callable[[str], None]) -> Manifest | None:
+def retire(
+    store: Store, keep: int, reached: Callable[[str], None], known: dict[int, Manifest]
+) -> Manifest | None:
     """Give up old checkpoints, then the data files that no kept one names; gives the oldest kept.
 
-    None if a kept one is damaged: what it named is not known, and nothing is collected.
+    `known` are manifests that need not be read again; it is brought up to date. None if a kept one
+    is damaged: what it named is not known, and nothing is collected.
     """
     gone = retired(manifest_steps(store), keep)
     if gone:
         store.remove(f"{step:010d}{_MANIFEST}" for step in gone)
     reached("manifests-retired")
     try:
-        kept = [read_checkpoint(store, step) for step in sorted(manifest_steps(store))]
+        kept = [known.get(step) or read_checkpoint(store, step) for step in manifest_steps(store)]
     except DamagedCheckpoint:
         return None
+    known.clear()
+    known.update((manifest.step, manifest) for manifest in kept)
     named = {name for manifest in kept for name in manifest.data_files()}
     files = [name for name in store.names() if name.endswith(_DATA)]
     unnamed = garbage(files, named)

@@ -133,6 +133,7 @@ class Saving:
         self.last_step = 0
         self._last_time = clock()
         self.held: _Held | None = None
+        self._published: dict[int, Manifest] = {}
 
     def use(self, options: Options) -> None:
         """Go on with other options."""
@@ -210,7 +211,8 @@ class Saving:
         )
         publish(self._store, manifest)
         self.last_step, self._last_time = held.step, self._clock()
-        oldest = retire(self._store, self.options.keep, self._reached)
+        self._published[held.step] = manifest
+        oldest = retire(self._store, self.options.keep, self._reached, self._published)
         if oldest is not None:
             self._retired(oldest)
 

@@ -57,7 +57,7 @@ def _first(
 
 def _in_node(path: str, node: Node, other: Node, read: Callable[[str], str]) -> Difference | None:
     if (node.form, node.type) != (other.form, other.type) or read(node.text) != read(other.text):
-        return Difference(path, f"{node.type} {node.text}", f"{other.type} {other.text}")
+        return Difference(path, *(f"{each.type} {each.text[:80]}" for each in (node, other)))
     if len(node.items) != len(other.items):
         return Difference(path, f"{len(node.items)} items", f"{len(other.items)} items")
     pairs = [

@@ -69,7 +69,7 @@ def digest_state(
                 items=tuple(map(counted, node.items)),
                 keys=tuple(map(counted, node.keys)),
                 fields=tuple((name, counted(ref)) for name, ref in node.fields),
-                text="" if node.text and left_out(("s", node.text)) else node.text,
+                text="" if node.form == "value" and left_out(("s", node.text)) else node.text,
             )
             for node in nodes
         ]
