@@ -122,6 +122,25 @@ def test_identity_is_kept():
     assert live_list == [1, 2]
 
 
+def test_sets_list_their_elements_as_before_or_it_is_said():
+    draw = random.Random(5)
+    exact = 0
+    for _ in range(100):
+        value: set[int] = set()
+        for _ in range(draw.randrange(200)):
+            value.add(draw.randrange(1000))
+            if draw.random() < 0.4 and value:
+                value.discard(draw.choice(sorted(value)))
+        notes: list[str] = []
+        snapshot, data = captured(it=value)
+        live = {"it": set(range(5))}
+        found = restore(snapshot.tree, live, data.__getitem__, note=notes.append)["it"]
+        assert found == value
+        assert (list(found) == list(value)) == (not notes)
+        exact += not notes
+    assert 0 < exact < 100
+
+
 def test_cycles():
     value: dict[str, object] = {"name": "loop"}
     value["self"] = value

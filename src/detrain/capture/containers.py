@@ -162,9 +162,34 @@ class SetForm(Form):
 
     def fill(self, node: Node, live: set[Any], restore: Restore, path: str) -> None:
         new = [restore.get(ref) for ref in node.items]
-        if set(new) != live:
-            live.clear()
-            live.update(new)
+        plain = all(isinstance(ref, tuple) for ref in node.items)
+        if set(new) == live and (not plain or list(live) == new):
+            return
+        if not _fill_in_order(live, new) and plain:
+            restore.note(
+                f"{path} is a set that lists its {len(new)} elements in another order than before. "
+                "If the program goes through it, sort it there: sorted(…)"
+            )
+
+
+def _fill_in_order(live: set[Any], wanted: list[Any]) -> bool:
+    """Give a set these elements; whether it lists them in this order.
+
+    The order depends on the size of the hash table, which grows and never shrinks by itself, and on
+    who came first to a place in it: a few ways to get there are tried.
+    """
+    size = len(wanted)
+    for empty, step in ((0, 1), (0, -1), (2 * size, 1), (8 * size, 1)):
+        live.clear()
+        others = [object() for _ in range(empty)]
+        live.update(others)
+        live.difference_update(others)
+        live.update(wanted[::step])
+        if list(live) == wanted:
+            return True
+    live.clear()
+    live.update(wanted)
+    return False
 
 
 class FrozenSetForm(SetForm):

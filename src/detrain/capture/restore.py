@@ -30,21 +30,24 @@ def restore(
     live: Mapping[str, Any],
     data: Callable[[str], memoryview],
     optional: Callable[[str], bool] = lambda _: False,
+    note: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Restore what the roots reach; gives each root's object, which is the live one if it could be.
 
     `data` gives the bytes of a leaf, in a buffer that may be written to. An `optional` root that
     stands for something which only the program can define (a function inside a function) and has
-    not, is left out.
+    not, is left out. `note` is told what could not be restored in a way that may matter.
     """
-    return Restore(tree, data).run(live, optional)
+    return Restore(tree, data, note).run(live, optional)
 
 
 class Restore:
     """One restore under way; `forms` call `get` for each child."""
 
-    def __init__(self, tree: StateTree, data: Callable[[str], memoryview]) -> None:
-        self._tree, self._data = tree, data
+    def __init__(
+        self, tree: StateTree, data: Callable[[str], memoryview], note: Callable[[str], None]
+    ) -> None:
+        self._tree, self._data, self.note = tree, data, note
         self._live: dict[int, Any] = {}
         self._claimed: dict[int, int] = {}
         self._memories: dict[object, int] = {}

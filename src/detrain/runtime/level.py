@@ -30,6 +30,8 @@ class Habits:
 
     nests: bool | None = None
     followed: bool | None = None
+    rejected: int = 0
+    """How many checkpoints in a row turned out to have a graph across them."""
 
 
 @dataclass

@@ -147,6 +147,11 @@ class Saving:
         passed = 0.0 if every.seconds is None else self._clock() - self._last_time
         return every.due(step - self.last_step, passed)
 
+    def waits_for_another(self, level: Level) -> bool:
+        """Whether a loop around this one, which does better, has a checkpoint to be confirmed."""
+        held = self.held
+        return held is not None and held.level is not level and level.habits.rejected > 0
+
     def hold(
         self,
         level: Level,
@@ -187,13 +192,18 @@ class Saving:
         if held is None or held.level is not level:
             return
         self._release()
+        habits = level.habits
         if held.used:
-            self._say(
-                f"the checkpoint of step {held.step} is not kept: {held.used[0]} carries an "
-                "autograd graph from one iteration into the next, which can't be saved. Another "
-                "step may do; detach() it where it is not needed"
-            )
+            habits.rejected += 1
+            if habits.rejected == 1:
+                self._say(
+                    f"the checkpoint of step {held.step} is not kept: {held.used[0]} carries an "
+                    f"autograd graph from one iteration of the loop at line {level.line} into the "
+                    "next, which can't be saved. Another step, or the loop around it, may do; "
+                    "detach() it where it is not needed"
+                )
             return
+        habits.rejected = 0
         levels = tuple(self._saved_level(each) for each in held.stack)
         finished = self._saved_loops(held.base.finished)
         sync()

@@ -321,7 +321,7 @@ class Session:
             level.observed = []
         if level.iteration == 0 and (self._has_opaque or level.habits.nests is None):
             level.opaque = self._opaque_in(walk(Roots.of(level, self._owns).values(), self._owns))
-        if saving.due(self.step) and self._take(level):
+        if saving.due(self.step) and not saving.waits_for_another(level) and self._take(level):
             return
         if level.habits.nests is not False:
             self._keep_head(level)
@@ -495,7 +495,8 @@ class Session:
                 f"{missing[0]!r} in only one of the two",
                 "Declare the same names in every attempt",
             )
-        found = restore(saved.tree, live, arrays.__getitem__, lambda name: "/" in name)
+        attention = self.attempt.attention
+        found = restore(saved.tree, live, arrays.__getitem__, lambda name: "/" in name, attention)
         for name, value in roots.objects.items():
             if found[name] is not value:
                 raise ResumeMismatch(
