@@ -125,7 +125,7 @@ def ways(script, reference, steps):
         [f"step={phases[-1] if phases else last}"],
         [f"data-partly-written:{draw.randrange(2, max(3, steps // 12))}", step()],
         [step(), step(), step()],
-        ["step=10"],
+        [f"step={int(options(script)[1]) + 3}"],
         [draw.uniform(1.0, 4.0), step()],
         [f"step={steps - 2}"],
     ][:KILLS]
