@@ -193,3 +193,59 @@ def test_names_with_the_time_in_them_are_no_difference(runner, script):
     changed.write_text(job.read_text().replace("job__", "jobs__").replace("range(10)", "range(11)"))
     assert runner("run", "--name", "c", *OPTIONS, changed).code == 0
     assert runner.show("c")["state_digest"] not in digests
+
+
+def test_loops_in_imported_modules(runner, script):
+    package = runner.folder / "engine"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").write_text("from .inner.fit import fit as fit\n")
+    (package / "inner" / "__init__.py").touch()
+    (package / "inner" / "fit.py").write_text(
+        textwrap.dedent("""
+            from ..steps import Steps
+
+            def fit(update, epochs):
+                for epoch in range(epochs):
+                    losses = [0.0]
+                    for step in Steps(4):
+                        losses.append(update())
+                    print(epoch, losses)
+        """)
+    )
+    (package / "steps.py").write_text(
+        textwrap.dedent("""
+            class Steps:
+                def __init__(self, n): self.n = n
+                def __iter__(self): return iter(range(self.n))
+        """)
+    )
+    job = script("""
+        import engine
+        from engine import fit as begin
+        begin(update, 2)
+        print("between", model.weight.sum().item())
+        engine.fit(update, 2)
+    """)
+    lines = killed_and_resumed(runner, job)
+    assert runner("run", "--name", "whole", *OPTIONS, job).code == 0
+    assert lines == runner.log("whole").decode().splitlines()
+    assert runner.show("it")["state_digest"] == runner.show("whole")["state_digest"]
+    assert runner.show("whole")["steps"] == 16
+
+
+def test_bars_are_shown_as_they_ended(runner, script):
+    job = script("""
+        from tqdm import tqdm
+        for epoch in range(3):
+            bar = tqdm(range(5), file=sys.stdout, mininterval=0, bar_format="{desc} {n}/{total}")
+            for step in bar:
+                bar.set_description(f"epoch {epoch} loss {update():.6f}")
+            print("done", epoch)
+    """)
+    killed_and_resumed(runner, job)
+    found = runner("log", "it").stdout
+    assert runner("run", "--name", "whole", *OPTIONS, job).code == 0
+    assert found == runner("log", "whole").stdout
+    assert len(found.splitlines()) == 6
+    assert "epoch 2 loss" in found
+    assert runner.log("whole").count(b"\r") > 10

@@ -439,6 +439,14 @@ TRAPS = {
             opt.step()
             print(episode, outputs[-1].item())
     """,
+    "a loop in a class body": """
+        class Phase:
+            total = 0.0
+            for step in range(12):
+                total += update(x, y)
+                print(step, total)
+        print(Phase.total, Phase.step)
+    """,
     "generators that are never seeded": """
         class Noise:
             def __init__(self): self.rng = np.random.default_rng()

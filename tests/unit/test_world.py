@@ -8,6 +8,7 @@ import pytest
 
 from detrain.world.output import OutputLog
 from detrain.world.screen import settled
+from detrain.world.surroundings import Surroundings
 
 
 @pytest.fixture
@@ -102,3 +103,25 @@ def test_a_forked_worker_does_not_write_to_the_log(tmp_path, plain):
 def test_what_is_written_over_is_not_shown(written, shown):
     assert settled(written) == shown
     assert settled(settled(written)) == settled(written)
+
+
+def test_values_that_speak_of_the_surroundings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    known = Surroundings()
+    assert not known.decide(("s", "job__1794794856"))
+    known.learn(("time.time", ("f", "1794794856.25")))
+    known.learn(("uuid.uuid4", ("uuid", "0f8fad5b-d9cb-469f-a165-70867728950e")))
+    for scalar in (
+        ("f", "0.5"),
+        ("s", "job__1794794856"),
+        ("i", "1794794856250"),
+        ("s", "run-0f8fad5bd9cb469fa16570867728950e"),
+        ("s", f"{tmp_path}/out"),
+        ("array", "__main__/info['episode']['t']"),
+    ):
+        assert known.decide(scalar), scalar
+    for scalar in (
+        ("i", "3"), ("s", "epoch 12"), ("s", "job"), ("b", "1"), ("i", "1794794999"),
+        ("array", "model.weight"), ("array", "episode_start_times_of_mine"),
+    ):  # fmt: skip
+        assert not known.decide(scalar), scalar

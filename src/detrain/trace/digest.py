@@ -48,7 +48,7 @@ def digest_state(
     """The digest of a state: its structure, its arrays' digests, its generators' positions.
 
     The order in which a set lists its elements is no part of its value. `left_out` says which
-    constants don't count.
+    constants don't count, and which arrays, as ("array", name).
     """
     nodes = [
         msgspec.structs.replace(node, items=tuple(sorted(node.items, key=_order)))
@@ -62,6 +62,7 @@ def digest_state(
         def counted(ref: Ref) -> Ref:
             return (ref[0], "") if not isinstance(ref, int) and left_out(ref) else ref
 
+        arrays = {n: d for n, d in arrays.items() if not left_out(("array", n))}
         roots = tuple((name, counted(ref)) for name, ref in roots)
         nodes = [
             msgspec.structs.replace(

@@ -46,6 +46,8 @@ _SECRET = re.compile("KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 _MAPPINGS = frozenset({os.__file__, Mapping.get.__code__.co_filename})
 """Where `os.getenv`, `os.environ.get` and the like stand between the program and a variable."""
 
+_getpid = os.getpid
+
 _LONG = 4096
 """Characters: a listing that is longer is not kept in every checkpoint."""
 
@@ -64,7 +66,7 @@ class Observer:
         self._plain: list[tuple[Any, str, Any]] = []
         self._feed: deque[Observation] = deque()
         self._rebuilding = False
-        self._thread = threading.get_ident()
+        self._place = self._here()
 
     def start(self, *, rebuilding: bool) -> None:
         """Begin."""
@@ -100,7 +102,7 @@ class Observer:
 
     def listing(self, path: str, ask: Callable[[], list[str]]) -> list[str]:
         """The names in a directory, in the order in which they were given the first time."""
-        if threading.get_ident() != self._thread:
+        if self._here() != self._place:
             return ask()
         question = f"names in {path}"
         text: str = self._answer(question, lambda: self._keep("\0".join(ask())))
@@ -181,9 +183,12 @@ class Observer:
 
     def _is_the_program(self, frame: FrameType) -> bool:
         filename = frame.f_code.co_filename
-        return (
-            self._owns(filename) or is_tracker(filename)
-        ) and threading.get_ident() == self._thread
+        return (self._owns(filename) or is_tracker(filename)) and self._here() == self._place
+
+    @staticmethod
+    def _here() -> tuple[int, int]:
+        """The process and the thread: loader workers are forked with all of this."""
+        return _getpid(), threading.get_ident()
 
     def _answer(self, name: str, ask: Callable[[], Any]) -> Any:
         if self._rebuilding and self._feed and self._feed[0][0] == name:

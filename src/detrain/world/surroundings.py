@@ -3,8 +3,8 @@
 Names of runs with the time in them, paths below the working folder, host names: two runs of one
 program differ in them and train the same. Until the types of a program tell which values the clock
 reaches, this is a rule: Python's floats (what clocks give), texts and integers that contain an
-answer of a clock or of a source of unique names that the program asked before its first loop, and
-texts that contain the working folder.
+answer of a clock or of a source of unique names that the program asked before its first loop,
+texts that contain the working folder, and arrays that libraries are known to put times into.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from detrain.world.observe import Observation
 
 __all__ = ["Surroundings"]
+
+_TIMES = re.compile(r"\.episode_start_times?'*$|\['episode'\]\['t'\]'*$")
+"""Arrays of gymnasium's statistics of episodes."""
 
 _EPOCH_DIGITS = 10
 _SHORTEST_NAME = 4
@@ -48,6 +51,8 @@ class Surroundings:
         tag, text = scalar
         if tag == "f":
             return True
+        if tag == "array":
+            return _TIMES.search(text) is not None
         if tag == "i":
             return len(text) >= _EPOCH_DIGITS and text[:_EPOCH_DIGITS] in self._moments
         if tag != "s":
