@@ -447,6 +447,27 @@ TRAPS = {
                 print(step, total)
         print(Phase.total, Phase.step)
     """,
+    "loops that load data, here and in a worker, and a thread that loops": """
+        import threading
+        class Shifted(TensorDataset):
+            steps = [update, lambda a, b: a]
+            def __getitem__(self, i):
+                a, b = super().__getitem__(i)
+                for step in self.steps[1:]:
+                    a = step(a, b)
+                return a, b
+        def count():
+            for step in range(3):
+                beats.append(step if step < 9 else update)
+        beats = []
+        for e in range(3):
+            other = threading.Thread(target=count)
+            other.start()
+            other.join()
+            for a, b in DataLoader(Shifted(x, y), 6, shuffle=True, num_workers=e % 2):
+                print(e, update(a, b), len(beats))
+            other = None
+    """,
     "generators that are never seeded": """
         class Noise:
             def __init__(self): self.rng = np.random.default_rng()

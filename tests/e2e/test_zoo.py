@@ -116,14 +116,15 @@ def ways(script, reference, steps):
     ends = [step for step, _ in boundaries(reference)] or [steps // 3]
     phases = [step + 3 for step, is_phase in boundaries(reference) if is_phase]
     end, last = draw.choice(ends), ends[-1]
+    commits = max(3, steps // (int(options(script)[1]) + 3))
     return [
         [step()],
         [evaluating(script)],
         [f"step={end}", f"step={end + 1}"],
-        [f"manifest-written:{draw.randrange(2, max(3, steps // 12))}"],
+        [f"manifest-written:{draw.randrange(2, commits)}"],
         [f"step={steps // 2}", f"step={steps // 2 + 2}", evaluating(script)],
         [f"step={phases[-1] if phases else last}"],
-        [f"data-partly-written:{draw.randrange(2, max(3, steps // 12))}", step()],
+        [f"data-partly-written:{draw.randrange(2, commits)}", step()],
         [step(), step(), step()],
         [f"step={int(options(script)[1]) + 3}"],
         [draw.uniform(1.0, 4.0), step()],

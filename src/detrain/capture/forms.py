@@ -167,6 +167,8 @@ def is_standing(obj: Any) -> bool:
     module = kind.__module__
     if isinstance(obj, _STANDING) or module.partition(".")[0] in _STANDING_MODULES:
         return True
+    if isinstance(obj, threading.Thread) and not obj.is_alive():
+        return True  # it does nothing any more
     if module.startswith("detrain.world"):  # the streams that stand before the program's
         return True
     return any(framework.is_standing(obj) for framework in find.loaded())

@@ -49,6 +49,10 @@ class Advancing:
         """What the loop alone may hold on to: loaders, with their datasets."""
         return [part.owner() for part in self.parts] + self.generators()
 
+    def is_loader(self) -> bool:
+        """Whether its items come from loaders and the like: what happens there is no training."""
+        return bool(self.parts) and not self.consumes()
+
     def consumes(self) -> bool:
         """Whether something in it can be further on only by giving its items again."""
         return not all(part.by_index for part in self.parts)

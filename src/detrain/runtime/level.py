@@ -57,6 +57,8 @@ class Level:
     """Whether the body has been entered and not yet come back."""
     draws: bool = False
     """Whether the iterable was seen to draw random numbers between its items."""
+    loading: bool = False
+    """Whether a loader is at work to give its next item."""
     gone: bool = False
     """Whether the program has left it."""
     begun: int = 0

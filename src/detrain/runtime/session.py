@@ -8,7 +8,9 @@ in progress lives here and in the levels; there is one session in a process at a
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from types import FrameType
@@ -76,6 +78,7 @@ class Session:
         self._values: dict[str, str] = {}
         self._surroundings = Surroundings()
         self._has_opaque = False
+        self._place = _here()
 
     # ---------------------------------------------------------------- the program
 
@@ -147,8 +150,12 @@ class Session:
         return self._items(level, saved, iterable)
 
     def entering(self, site: str, frame: FrameType) -> Entered | None:
-        """A loop that DETrain found is about to begin; None while its surroundings run again."""
-        if self._runs_free(site, frame):
+        """A loop that DETrain found is about to begin; None if it is not to be looked at.
+
+        So are loops while their surroundings run again, in loader workers and other threads, and
+        those that only load data for a loop that is about to take it.
+        """
+        if self._top.loading or _here() != self._place or self._runs_free(site, frame):
             return None
         parent = self._running(frame)
         while parent.frame is frame and not _is_inside(site, parent.site):
@@ -174,7 +181,8 @@ class Session:
             self._head(level)
             return True
         entered = self.entering(site, frame)
-        assert entered is not None
+        if entered is None:
+            return True
         level, saved = entered
         if isinstance(saved, SavedLoop):
             if saved.exit is None:
@@ -197,6 +205,8 @@ class Session:
 
     def done(self, site: str, frame: FrameType) -> None:
         """A loop that DETrain found is over: by its end or by break, not by return or an error."""
+        if self._top.loading or _here() != self._place:
+            return
         if self._free is not None:
             if self._free.site == site and self._free.frame is frame:
                 self._leave(self._free)
@@ -236,12 +246,15 @@ class Session:
                 self._put_back(level, saved)
             else:
                 self._head(level)
+            is_loader = source.is_loader()
             while True:
+                level.loading = is_loader
                 try:
                     item = next(source.iterator)
                 except StopIteration:
                     self._saving.drop(level)
                     return
+                level.loading = False
                 level.under_way = True
                 yield item
                 self._head(level)
@@ -519,6 +532,11 @@ class Session:
 def _is_inside(site: str, other: str) -> bool:
     """Whether the loop of one site stands inside that of another, in one function."""
     return site.startswith(other.rstrip("!") + ".")
+
+
+def _here() -> tuple[int, int]:
+    """The process and the thread."""
+    return os.getpid(), threading.get_ident()
 
 
 def _frames(frame: FrameType | None) -> set[int]:
