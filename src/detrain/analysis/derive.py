@@ -1,0 +1,258 @@
+"""The judgement: what a checkpoint at the head of a loop must contain.
+
+A *cut* is a loop, with the loops and calls around it. On resume the program is executed again from
+its top, each loop around the cut is re-entered at its iteration, and what lies between them (the
+*way*) is executed again. So a cell needs no saving at a level if the rebuilt program has it right:
+
+- before the outermost loop everything is right (*setup*: executed again from the same seeds);
+- re-entering a loop makes all that its body may write wrong, except what is restored there;
+- on the way, a variable that is surely written from what is right is right again (*rebuilt*).
+
+What the way reads and would be wrong is restored at the level before it. At the cut itself all that
+is live and would be wrong is *carried*: restored. What is dead is *scratch*: dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from detrain.analysis.cells import Cell, Cells
+from detrain.analysis.infer import Causes
+from detrain.analysis.live import Liveness
+from detrain.analysis.pretty import print_op
+from detrain.analysis.program import Branch, Call, Loop, Op, Program, blocks_of, walk_ops
+from detrain.analysis.types import Type
+from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel
+
+__all__ = ["Cut", "CutPlan", "LevelPlan", "cuts_of", "derive", "plan_of", "type_at"]
+
+Step = tuple[str, Op]
+"""A call or a sequential loop on the way to a cut, with the function that it stands in."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The head of the last loop of a chain of loops and calls, from `main` inwards."""
+
+    chain: tuple[Step, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The loops of the chain, outermost first."""
+        return tuple(op.label for _, op in self.chain if isinstance(op, Loop))
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The functions whose frames are there at the cut, `main` first."""
+        return ("", *(op.function for _, op in self.chain if isinstance(op, Call)))
+
+
+@dataclass(frozen=True)
+class LevelPlan:
+    """One loop around a cut. `changed` is what the rebuilt program may have otherwise there."""
+
+    label: str
+    restore: frozenset[Cell]
+    changed: frozenset[Cell]
+
+
+@dataclass(frozen=True)
+class CutPlan:
+    """What a checkpoint at a cut contains, level by level."""
+
+    cut: Cut
+    levels: tuple[LevelPlan, ...]
+    live: frozenset[Cell]
+
+
+def cuts_of(program: Program) -> Iterator[Cut]:
+    """All places where a run can be interrupted; loops of recursive functions are left out."""
+    functions = {each.name: each for each in program.functions}
+
+    def inside(scope: str, block: tuple[Op, ...], chain: tuple[Step, ...]) -> Iterator[Cut]:
+        for op in block:
+            if isinstance(op, Loop) and op.how == "par":
+                continue
+            if isinstance(op, Loop):
+                longer = (*chain, (scope, op))
+                yield Cut(longer)
+                yield from inside(scope, op.body, longer)
+            elif isinstance(op, Branch):
+                for each in blocks_of(op):
+                    yield from inside(scope, each, chain)
+            elif isinstance(op, Call):
+                entered = {each.function for _, each in chain if isinstance(each, Call)}
+                if op.function not in entered and op.function in functions:
+                    body = functions[op.function].body
+                    yield from inside(op.function, body, (*chain, (scope, op)))
+
+    yield from inside("", program.main, ())
+
+
+def derive(cells: Cells, cut: Cut) -> CutPlan:
+    """The plan of a cut."""
+    live = Liveness(cells).at(cut.chain)
+    wrong: set[Cell] = set()
+    levels: list[LevelPlan] = []
+    way = _Way(cells)
+    inside_loop = False
+    for number, (scope, op) in enumerate(cut.chain):
+        rest = cut.chain[number + 1 :]
+        if isinstance(op, Loop):
+            inside_loop = True
+            wrong |= cells.effects(scope, op).writes
+            changed = frozenset(wrong)
+            if not rest:
+                levels.append(LevelPlan(op.label, frozenset(live & wrong), changed))
+                break
+            way.begin(wrong)
+            way.enter(scope, op)
+            way.go(scope, op.body, rest[0][1])
+            levels.append(LevelPlan(op.label, frozenset(way.needs), changed))
+            wrong = way.wrong - way.needs
+        else:
+            assert isinstance(op, Call)
+            function = cells.program.function(op.function)
+            if not inside_loop:
+                continue
+            # A new frame: its variables are as unbound, or as bound, as they were.
+            wrong -= cells.variables(op.function)
+            if rest:
+                needs = way.needs
+                way.begin(wrong)
+                way.go(op.function, function.body, rest[0][1])
+                # What the way needs inside the function is restored at the loop around it.
+                needs |= way.needs
+                levels[-1] = LevelPlan(
+                    levels[-1].label, frozenset(levels[-1].restore | way.needs), levels[-1].changed
+                )
+                wrong = way.wrong - way.needs
+    return CutPlan(cut, tuple(levels), frozenset(live))
+
+
+class _Way:
+    """What is executed again between the head of a loop and the entry of the next one."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self.wrong: set[Cell] = set()
+        self.needs: set[Cell] = set()
+
+    def begin(self, wrong: set[Cell]) -> None:
+        """From a head at which these cells are wrong unless they are restored."""
+        self.wrong, self.needs = set(wrong), set()
+
+    def enter(self, scope: str, op: Loop) -> None:
+        """From the head of a loop into its body: a test is evaluated, an item bound."""
+        if op.how == "while":
+            self._read(self._cells.header(scope, op).reads)
+        elif op.target is not None and len(op.target) == 1:
+            self.wrong -= self._cells.cells(scope, op.target)[0]
+
+    def go(self, scope: str, block: tuple[Op, ...], target: Op) -> bool:
+        """Execute ops up to `target`; whether it was met."""
+        for op in block:
+            header = self._cells.header(scope, op)
+            if op is target:
+                if not (isinstance(op, Loop) and op.how == "while"):
+                    self._read(header.reads)
+                return True
+            if isinstance(op, Branch):
+                self._read(header.reads)
+                if any(_contains(each, target) for each in blocks_of(op)):
+                    for each in blocks_of(op):
+                        if _contains(each, target):
+                            return self.go(scope, each, target)
+            found = self._cells.effects(scope, op)
+            self._read(found.reads)
+            # What is written from what is right is right, if it is surely written.
+            self.wrong -= found.surely
+        return False
+
+    def _read(self, reads: set[Cell]) -> None:
+        self.needs |= reads & self.wrong
+
+
+def _contains(block: tuple[Op, ...], target: Op) -> bool:
+    return any(
+        op is target or any(_contains(each, target) for each in blocks_of(op)) for op in block
+    )
+
+
+# ------------------------------------------------------------------------ types, and the plan
+
+
+def type_at(cells: Cells, causes: Causes, plan: CutPlan, cell: Cell) -> Type:
+    """The type of a cell at a cut."""
+    last = plan.levels[-1]
+    found = frozenset(causes.of.get(cell, ()))
+    if cell not in plan.live:
+        return Type(found, "scratch")
+    if cell in last.restore:
+        return Type(found, "carried")
+    written = {c for scope, op in plan.cut.chain for c in cells.effects(scope, op).writes}
+    return Type(found, "rebuilt" if cell in written else "setup")
+
+
+def plan_of(program: Program) -> Plan:
+    """The plan of a program, with a reason for each item."""
+    cells = Cells(program)
+    causes = Causes(cells)
+    cuts, carried = [], set[Cell]()
+    for cut in cuts_of(program):
+        derived = derive(cells, cut)
+        levels = [
+            PlanLevel(
+                level.label, tuple(sorted(_restored(level, "read on the way to the next loop")))
+            )
+            for level in derived.levels[:-1]
+        ]
+        last = derived.levels[-1]
+        carried |= last.restore
+        items = [*_restored(last, "written in the loop and read later")]
+        for scope in cut.scopes:
+            for cell in cells.variables(scope):
+                kind = type_at(cells, causes, derived, cell)
+                if kind.life == "scratch":
+                    items.append(PlanItem(_name(cell), "drop", "not read after the cut"))
+                elif kind.life == "rebuilt":
+                    items.append(PlanItem(_name(cell), "rebuild", "written again on the way here"))
+        levels.append(PlanLevel(last.label, tuple(sorted(items))))
+        cuts.append(PlanCut(tuple(levels)))
+    return Plan(tuple(cuts), tuple(sorted(_demands(program, causes, carried))))
+
+
+def _restored(level: LevelPlan, why: str) -> Iterator[PlanItem]:
+    for cell in level.restore:
+        if cell[2].startswith("@"):
+            yield PlanItem(_name(cell), "reposition", "a generator that is drawn from later")
+        else:
+            yield PlanItem(_name(cell), "restore", why)
+
+
+def _demands(program: Program, causes: Causes, carried: set[Cell]) -> Iterator[PlanItem]:
+    """What must be recorded, and what can't be replayed."""
+    ops = {
+        op.site: op
+        for block in (program.main, *(each.body for each in program.functions))
+        for op in walk_ops(block)
+    }
+    reached = set(causes.emitted | causes.deciding)
+    reached.update(cause for cell in carried for cause in causes.of.get(cell, ()))
+    for cause in reached:
+        op = ops[cause.site]
+        line = op.span.line if op.span is not None else 0
+        if cause.kind == "race":
+            why = "its bits depend on the order in which parallel work is done"
+            yield PlanItem(print_op(op), "refuse", why, line)
+        elif cause.kind == "world":
+            why = "an answer of the world that the program depends on"
+            yield PlanItem(print_op(op), "record", why, line)
+
+
+def _name(cell: Cell) -> str:
+    kind, owner, name = cell
+    if kind == "object":
+        return f"the {name or 'content'} of what op {owner} makes"
+    return f"{owner}: {name}" if owner else name

@@ -1,0 +1,557 @@
+"""What a program of the language means: an interpreter.
+
+Scalars are numbers that depend on exactly what was read to compute them, so that a difference
+anywhere shows in everything computed from it. Parallel loops run in an order that a *schedule*
+chooses. At the head of every sequential loop a run can be interrupted: `Machine.cut_at`.
+
+A run is resumed as DETrain resumes one: executed again from its top, loops re-entered at their
+iterations, each with the part of its state that was saved put back. What the plan drops is
+overwritten with garbage first, so that nothing is right by accident.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import zlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from detrain.analysis.cells import Cell, locals_of
+from detrain.analysis.program import (
+    ELEMENT,
+    Bind,
+    Branch,
+    Call,
+    Draw,
+    Emit,
+    Key,
+    Leave,
+    Loop,
+    Mutate,
+    Observe,
+    Op,
+    Place,
+    Program,
+)
+
+__all__ = ["Checkpoint", "Interrupted", "Machine", "OutOfFuel", "Saved", "Thing", "resume"]
+
+_MOST_ITERATIONS = 4
+
+
+class OutOfFuel(Exception):
+    """The program runs for too long."""
+
+
+@dataclass(eq=False)
+class Thing:
+    """An object, made by the op `site`."""
+
+    site: int
+    content: int
+    fields: dict[str, Value] = field(default_factory=dict)
+    elements: list[Value] = field(default_factory=list)
+
+
+Value = int | Thing
+Scope = dict[str, Value]
+
+
+def mix(*parts: int) -> int:
+    """A number that depends on all parts."""
+    return hash((*parts, 0x9E3779B9)) & 0x7FFFFFFF
+
+
+def depth_digest(value: Value) -> int:
+    """A number that depends on all that is reachable from a value, and on what is one object."""
+    numbers: dict[int, int] = {}
+    parts: list[int] = []
+    todo: list[Value] = [value]
+    while todo:
+        each = todo.pop()
+        if not isinstance(each, Thing):
+            parts.append(each)
+        elif id(each) in numbers:
+            parts.append(-1 - numbers[id(each)])
+        else:
+            numbers[id(each)] = len(numbers)
+            parts += [each.site, each.content, len(each.elements)]
+            for name in sorted(each.fields):
+                parts.append(zlib.crc32(name.encode()))
+                todo.append(each.fields[name])
+            todo += each.elements
+    return mix(*parts)
+
+
+@dataclass
+class Level:
+    """A sequential loop that is running."""
+
+    label: str
+    ordinal: int
+    """Which of the loops begun in the iteration around it it is."""
+    iteration: int = 0
+    begun: int = 0
+    head: State | None = None
+    now: list[int] = field(default_factory=list)
+    """What the world answered since the head, and in all, in loops that are run again too."""
+    ever: list[int] = field(default_factory=list)
+
+
+@dataclass
+class State:
+    """All variables, outermost frame first; the first are the global ones."""
+
+    frames: list[Scope]
+    names: list[str]
+    """The functions of the frames."""
+
+    def copied(self) -> State:
+        """A copy with the same identities inside."""
+        return State(copy.deepcopy(self.frames), list(self.names))
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A run at the head of a loop, with everything that there is; the first level is `main`."""
+
+    chain: tuple[int, ...]
+    levels: tuple[Level, ...]
+    asked: int
+    emitted: int
+
+    def kept(self, plan: Callable[[int], tuple[frozenset[Cell], frozenset[Cell]]]) -> Checkpoint:
+        """What is left of it: `plan` gives what is restored, and what has changed, by level."""
+        levels = []
+        for number, level in enumerate(self.levels[1:]):
+            restore, changed = plan(number)
+            assert level.head is not None
+            levels.append(
+                Saved(
+                    level.label, level.ordinal, level.iteration, level.head, restore, changed,
+                    tuple(level.now),
+                )
+            )  # fmt: skip
+        return Checkpoint(tuple(levels), tuple(self.levels[0].now), self.asked)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One level of a checkpoint: what of the state at its head the plan keeps."""
+
+    label: str
+    ordinal: int
+    iteration: int
+    state: State
+    restore: frozenset[Cell]
+    changed: frozenset[Cell]
+    """What the rebuilt program may have otherwise than the interrupted one."""
+    answers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is left of an interrupted run."""
+
+    levels: tuple[Saved, ...]
+    answers: tuple[int, ...]
+    """What the world answered before the outermost loop."""
+    asked: int
+
+
+@dataclass
+class _Return(Exception):
+    value: Value = 0
+
+
+class _Break(Exception):
+    pass
+
+
+class _Continue(Exception):
+    pass
+
+
+class Machine:
+    """One run of a program."""
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        schedule: random.Random,
+        world: Callable[[int], int],
+        cut_at: int = 0,
+        fuel: int = 4000,
+    ) -> None:
+        self._program, self._schedule, self._world = program, schedule, world
+        self._functions = {each.name: each for each in program.functions}
+        self._locals = {"": frozenset[str]()}
+        self._locals |= {each.name: locals_of(each) for each in program.functions}
+        self._cut_at, self._fuel = cut_at, fuel
+        self.state = State([{}], [""])
+        self._levels = [Level("", 0)]
+        self._parallel = 0
+        self.emitted: list[int] = []
+        self.heads = 0
+        self.asked = 0
+        self._rebuild: deque[Saved] = deque()
+        self._answers: deque[int] = deque()
+        self._chain: list[int] = []
+        """The sites of the calls and loops that are under way."""
+        self.cut: Interrupted | None = None
+        """The state at the head that was to be the last one; the run goes on from there."""
+
+    # ---------------------------------------------------------------- running
+
+    def run(self) -> list[int]:
+        """Run to the end; gives what was emitted."""
+        self._block(self._program.main)
+        return self.emitted
+
+    def _block(self, block: tuple[Op, ...]) -> None:
+        for op in block:
+            self._fuel -= 1
+            if self._fuel < 0:
+                raise OutOfFuel
+            self._op(op)
+
+    def _op(self, op: Op) -> None:
+        match op:
+            case Bind(target, "new", reads):
+                self._bind(target, Thing(op.site, mix(op.site, *map(self._digest, reads))))
+            case Bind(target, "alias", (place,)):
+                self._bind(target, self._get(place))
+            case Bind(target, _, reads):
+                self._bind(target, mix(op.site, *map(self._digest, reads)))
+            case Mutate(place, reads):
+                thing = self._get(place)
+                read = list(map(self._digest, reads))
+                if isinstance(thing, Thing):
+                    thing.content = mix(op.site, thing.content, *read)
+            case Draw(target, generator):
+                position = self._get(generator)
+                if isinstance(position, Thing):
+                    position.content = mix(position.content, 7)
+                    self._bind(target, mix(position.content, 8))
+                else:
+                    moved = mix(position, 7)
+                    self._bind(generator, moved)
+                    self._bind(target, mix(moved, 8))
+            case Key(target, reads):
+                self._bind(target, mix(3, *map(self._digest, reads)))
+            case Observe(target):
+                self._bind(target, self._ask())
+            case Emit(reads):
+                value = mix(op.site, *map(self._digest, reads))
+                if not self._rebuild:
+                    self.emitted.append(value)
+            case Call():
+                self._call(op)
+            case Branch(reads, then, otherwise):
+                self._block(then if mix(*map(self._digest, reads)) % 2 else otherwise)
+            case Loop(how="par"):
+                self._parallel_loop(op)
+            case Loop():
+                self._loop(op)
+            case Leave("return", value):
+                raise _Return(0 if value is None else self._get(value))
+            case Leave("break"):
+                raise _Break
+            case Leave():
+                raise _Continue
+
+    def _call(self, op: Call) -> None:
+        function = self._functions[op.function]
+        values = [self._get(each) for each in op.arguments]
+        self.state.frames.append(dict(zip(function.parameters, values, strict=True)))
+        self.state.names.append(function.name)
+        if len(self.state.frames) > 12:
+            raise OutOfFuel
+        result: Value = 0
+        self._chain.append(op.site)
+        try:
+            self._block(function.body)
+        except _Return as returned:
+            result = returned.value
+        finally:
+            self._chain.pop()
+            self.state.frames.pop()
+            self.state.names.pop()
+        if op.target is not None:
+            self._bind(op.target, result)
+
+    # ---------------------------------------------------------------- loops
+
+    def _items(self, op: Loop) -> list[Value]:
+        first = self._get(op.reads[0])
+        if isinstance(first, Thing) and first.elements:
+            return list(first.elements)
+        start = mix(op.site, *map(self._digest, op.reads))
+        return [mix(start, number) for number in range(1 + start % _MOST_ITERATIONS)]
+
+    def _goes_on(self, op: Loop, iteration: int) -> bool:
+        return iteration < _MOST_ITERATIONS and mix(*map(self._digest, op.reads)) % 4 > 0
+
+    def _loop(self, op: Loop) -> None:
+        items = self._items(op) if op.how == "for" else []
+        if self._parallel:
+            self._plain_loop(op, items)
+            return
+        parent = self._levels[-1]
+        parent.begun += 1
+        level = Level(op.label, parent.begun)
+        self._levels.append(level)
+        self._chain.append(op.site)
+        try:
+            expected = self._rebuild[0] if self._rebuild else None
+            on_the_way = len(self._levels) - 1 == self._depth + 1 if expected else False
+            if expected and on_the_way and parent.begun == expected.ordinal:
+                self._re_enter(level, expected)
+            else:
+                self._head(level)
+            while (
+                level.iteration < len(items)
+                if op.how == "for"
+                else self._goes_on(op, level.iteration)
+            ):
+                if op.target is not None and items:
+                    self._bind(op.target, items[level.iteration])
+                try:
+                    self._block(op.body)
+                except _Continue:
+                    pass
+                except _Break:
+                    break
+                level.iteration += 1
+                self._head(level)
+        finally:
+            self._levels.pop()
+            self._chain.pop()
+            parent.now += level.ever
+            parent.ever += level.ever
+
+    def _plain_loop(self, op: Loop, items: list[Value]) -> None:
+        """A loop inside a parallel one: nothing can be cut there."""
+        iteration = 0
+        while iteration < len(items) if op.how == "for" else self._goes_on(op, iteration):
+            if op.target is not None and items:
+                self._bind(op.target, items[iteration])
+            try:
+                self._block(op.body)
+            except _Continue:
+                pass
+            except _Break:
+                break
+            iteration += 1
+
+    def _parallel_loop(self, op: Loop) -> None:
+        items = self._items(op)
+        order = list(range(len(items)))
+        self._schedule.shuffle(order)
+        results: dict[int, Value] = {}
+        self._parallel += 1
+        for number in order:
+            if op.target is not None:
+                self._bind(op.target, items[number])
+            self._block(op.body)
+            results[number] = 0 if op.result is None else self._get(op.result)
+        self._parallel -= 1
+        if op.into is not None:
+            made = Thing(op.site, mix(op.site, len(items)))
+            made.elements = [results[n] for n in (order if op.unordered else sorted(order))]
+            self._bind(op.into, made)
+
+    def _head(self, level: Level) -> None:
+        """A sequential loop is about to take its next item: the run can be interrupted here."""
+        level.begun, level.now = 0, []
+        level.head = self.state.copied()
+        if self._rebuild:
+            return
+        self.heads += 1
+        if self.heads == self._cut_at:
+            levels = tuple(
+                Level(each.label, each.ordinal, each.iteration, each.begun, each.head, [*each.now])
+                for each in self._levels
+            )
+            self.cut = Interrupted(tuple(self._chain), levels, self.asked, len(self.emitted))
+
+    # ---------------------------------------------------------------- the way back
+
+    _depth = 0
+    """How many levels have been re-entered."""
+
+    def begin_rebuild(self, checkpoint: Checkpoint) -> None:
+        """Begin as a resumed run does."""
+        self._rebuild = deque(checkpoint.levels)
+        self._answers = deque(checkpoint.answers)
+        self.asked = checkpoint.asked
+
+    def _re_enter(self, level: Level, saved: Saved) -> None:
+        assert level.label == saved.label, (level.label, saved.label)
+        self._rebuild.popleft()
+        self._depth += 1
+        level.iteration = saved.iteration
+        put_back(saved, self.state)
+        level.head = self.state.copied()
+        self._answers = deque(saved.answers)
+
+    def _ask(self) -> int:
+        if self._rebuild and self._answers:
+            answer = self._answers.popleft()
+        else:
+            self.asked += 1
+            answer = self._world(self.asked)
+        self._levels[-1].now.append(answer)
+        self._levels[-1].ever.append(answer)
+        return answer
+
+    # ---------------------------------------------------------------- places
+
+    def _scope(self, name: str) -> Scope:
+        """The frame that a variable lives in."""
+        own = name in self._locals[self.state.names[-1]]
+        return self.state.frames[-1 if own else 0]
+
+    def _get(self, place: Place) -> Value:
+        head, *fields = place
+        value = self._scope(head).get(head, 0)
+        for name in fields:
+            if not isinstance(value, Thing):
+                return 0
+            if name == ELEMENT:
+                elements = value.elements
+                value = elements[value.content % len(elements)] if elements else 0
+            else:
+                value = value.fields.get(name, 0)
+        return value
+
+    def _bind(self, place: Place, value: Value) -> None:
+        if len(place) == 1:
+            self._scope(place[0])[place[0]] = value
+            return
+        owner = self._get(place[:-1])
+        if isinstance(owner, Thing):
+            if place[-1] == ELEMENT:
+                owner.elements.append(value)
+            else:
+                owner.fields[place[-1]] = value
+
+    def _digest(self, place: Place) -> int:
+        return depth_digest(self._get(place))
+
+
+def resume(
+    program: Program,
+    checkpoint: Checkpoint,
+    *,
+    schedule: random.Random,
+    world: Callable[[int], int],
+) -> list[int]:
+    """Go on with an interrupted run to its end; gives what was emitted since the cut."""
+    machine = Machine(program, schedule=schedule, world=world)
+    machine.begin_rebuild(checkpoint)
+    return machine.run()
+
+
+def put_back(saved: Saved, live: State) -> None:
+    """Put the kept part of a state back into a rebuilt one, in place.
+
+    Objects that can be reached in both in one way are one. What is not kept stays as the program
+    rebuilt it, or, where the plan drops it, is overwritten with garbage.
+    """
+    state = saved.state.copied()
+    stands_for: dict[int, Thing] = {}
+    claimed: set[int] = set()
+    anchored: set[int] = set()
+
+    def match(old: Value, new: Value, unchanged: bool) -> None:
+        if not (isinstance(old, Thing) and isinstance(new, Thing)) or old.site != new.site:
+            return
+        if id(old) not in stands_for and id(new) not in claimed:
+            stands_for[id(old)] = new
+            claimed.add(id(new))
+            if unchanged:
+                anchored.add(id(old))
+            todo.append((old, new, unchanged))
+
+    todo: list[tuple[Thing, Thing, bool]] = []
+    for only_unchanged in (True, False):
+        for scope, old_frame, new_frame in zip(state.names, state.frames, live.frames, strict=True):
+            for name in sorted(old_frame.keys() & new_frame.keys()):
+                is_kept = ("", scope, name) not in saved.changed
+                if is_kept or not only_unchanged:
+                    match(old_frame[name], new_frame[name], is_kept)
+        pending = list(todo)
+        while pending:
+            old, new, unchanged = pending.pop(0)
+            todo.clear()
+            for name in sorted(old.fields.keys() & new.fields.keys()):
+                same = unchanged and ("object", str(old.site), name) not in saved.changed
+                if same or not only_unchanged:
+                    match(old.fields[name], new.fields[name], same)
+            same = unchanged and ("object", str(old.site), ELEMENT) not in saved.changed
+            if same or not only_unchanged:
+                for one, other in zip(old.elements, new.elements, strict=False):
+                    match(one, other, same)
+            pending += todo
+        todo = [
+            (thing, stands_for[id(thing)], id(thing) in anchored)
+            for thing in _all_things(state)
+            if id(thing) in stands_for
+        ]
+
+    def translated(value: Value) -> Value:
+        if not isinstance(value, Thing):
+            return value
+        made = stands_for.get(id(value))
+        if made is None:
+            made = stands_for[id(value)] = Thing(value.site, value.content)
+            fill(value, made, everything=True)
+        return made
+
+    def fill(old: Thing, new: Thing, *, everything: bool) -> None:
+        site = str(old.site)
+        if everything or ("object", site, "") in saved.restore:
+            new.content = old.content
+        if everything or ("object", site, ELEMENT) in saved.restore:
+            new.elements = [translated(each) for each in old.elements]
+        if everything:
+            new.fields = {name: translated(each) for name, each in old.fields.items()}
+            return
+        for name in old.fields.keys() | new.fields.keys():
+            if ("object", site, name) in saved.restore:
+                if name in old.fields:
+                    new.fields[name] = translated(old.fields[name])
+                else:
+                    del new.fields[name]
+
+    matched = [
+        (thing, stands_for[id(thing)]) for thing in _all_things(state) if id(thing) in stands_for
+    ]
+    for old, new in matched:
+        fill(old, new, everything=id(old) not in anchored)
+    for scope, old_frame, new_frame in zip(state.names, state.frames, live.frames, strict=True):
+        for name in sorted(old_frame.keys() | new_frame.keys()):
+            cell = ("", scope, name)
+            if cell in saved.restore:
+                if name in old_frame:
+                    new_frame[name] = translated(old_frame[name])
+                else:
+                    new_frame.pop(name, None)
+            elif cell in saved.changed:
+                new_frame[name] = mix(zlib.crc32(name.encode()), 0xBAD)
+
+
+def _all_things(state: State) -> list[Thing]:
+    """All objects of a state, each once."""
+    found: dict[int, Thing] = {}
+    todo: list[Value] = [value for frame in state.frames for value in frame.values()]
+    while todo:
+        each = todo.pop(0)
+        if isinstance(each, Thing) and id(each) not in found:
+            found[id(each)] = each
+            todo += [*each.fields.values(), *each.elements]
+    return list(found.values())

@@ -1,0 +1,133 @@
+"""Restoring the plan of a program at a cut continues as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from detrain.analysis import derive as derivation
+from detrain.analysis.cells import Cells
+from detrain.analysis.check import check
+from detrain.analysis.derive import cuts_of, derive, plan_of
+from detrain.analysis.interpret import Machine, OutOfFuel, mix, resume
+from detrain.analysis.pretty import parse, print_program
+from detrain.plan import decode_plan, encode_plan
+from programs import Drawing
+
+PROGRAMS = int(os.environ.get("DETRAIN_PROGRAMS", "500"))
+
+
+def world(number):
+    return mix(11, number)
+
+
+def run(program, schedule, cut_at=0):
+    machine = Machine(program, schedule=random.Random(schedule), world=world, cut_at=cut_at)
+    machine.run()
+    return machine
+
+
+def interrupted(program, schedule, where):
+    """A run of the program that was interrupted somewhere, and the plan of that place."""
+    whole = run(program, schedule)
+    if not whole.heads:
+        return None
+    machine = run(program, schedule, cut_at=1 + where % whole.heads)
+    assert machine.emitted == whole.emitted
+    cuts = {tuple(op.site for _, op in cut.chain): cut for cut in cuts_of(program)}
+    cut = cuts.get(machine.cut.chain)
+    return None if cut is None else (machine, derive(Cells(program), cut))
+
+
+def continues(program, machine, levels):
+    """Whether a run goes on under another schedule as the uninterrupted one did."""
+    checkpoint = machine.cut.kept(lambda number: levels[number])
+    found = resume(program, checkpoint, schedule=random.Random(99), world=world)
+    return found == machine.emitted[machine.cut.emitted :]
+
+
+def levels_of(plan):
+    return [(level.restore, level.changed) for level in plan.levels]
+
+
+def counterexamples(seeds):
+    """Programs that do not continue from their plan, how many did, and how many were refused."""
+    wrong, right, refused = [], 0, 0
+    for seed in seeds:
+        draw = random.Random(seed)
+        program = Drawing(draw).program()
+        if plan_of(program).refused:
+            refused += 1
+            continue
+        try:
+            found = interrupted(program, seed % 4, draw.randrange(1000))
+            if found is None:
+                continue
+            machine, plan = found
+            if continues(program, machine, levels_of(plan)):
+                right += 1
+            else:
+                wrong.append(program)
+        except OutOfFuel:
+            continue
+    return wrong, right, refused
+
+
+@settings(max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False), st.integers(0, 1000), st.integers(0, 3))
+def test_a_run_continues_from_its_plan(draw, where, schedule):
+    program = Drawing(draw).program()
+    assert check(program) == []
+    assert parse(print_program(program)) == program
+    plan = plan_of(program)
+    assert decode_plan(encode_plan(plan)) == plan
+    if plan.refused:
+        return
+    try:
+        found = interrupted(program, schedule, where)
+        if found is not None:
+            machine, planned = found
+            assert continues(program, machine, levels_of(planned)), print_program(program)
+    except OutOfFuel:
+        return
+
+
+def test_the_property_is_about_something():
+    """Most programs are interrupted and go on; some are refused, and not for nothing."""
+    wrong, right, refused = counterexamples(range(400))
+    assert wrong == []
+    assert right > 150
+    assert 10 < refused < 150
+    raced = 0
+    for seed in range(400):
+        program = Drawing(random.Random(seed)).program()
+        if plan_of(program).refused:
+            try:
+                outputs = {tuple(run(program, schedule).emitted) for schedule in range(6)}
+            except OutOfFuel:
+                continue
+            raced += len(outputs) > 1
+    assert raced > 4
+
+
+def test_a_broken_rule_is_found(monkeypatch):
+    """If what loops write counted as unchanged, or the way needed nothing, runs would go wrong."""
+    plain = Cells.effects
+
+    def forgetful(self, scope, op):
+        found = plain(self, scope, op)
+        found.writes = {cell for cell in found.writes if cell[0] == "object"}
+        return found
+
+    monkeypatch.setattr(Cells, "effects", forgetful)
+    assert counterexamples(range(150))[0]
+    monkeypatch.setattr(Cells, "effects", plain)
+    monkeypatch.setattr(derivation._Way, "_read", lambda self, reads: None)
+    assert counterexamples(range(300))[0]

@@ -1,0 +1,174 @@
+"""The randomness language: its printed form, what is well formed, what its programs mean."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from detrain.analysis.cells import Cells
+from detrain.analysis.check import check
+from detrain.analysis.derive import cuts_of, derive, plan_of, type_at
+from detrain.analysis.infer import Causes
+from detrain.analysis.interpret import Machine
+from detrain.analysis.pretty import parse, print_program
+from detrain.errors import UsageError
+
+TRAIN = """\
+def step(model, batch)
+  draw noise from @torch
+  bind out = pure(model.w, batch, noise)
+  mutate model.w by out
+  return out
+def test(model, data)
+  bind total = pure()
+  loop l2 item in data
+    bind total = pure(total, model.w, item)
+  return total
+main
+  bind model = new()
+  bind model.w = new()
+  bind data = new()
+  bind seen = new()
+  bind best = pure()
+  loop l0 epoch in data
+    bind rate = pure(epoch)
+    loop l1 batch in data
+      call loss = step(model, batch)
+      mutate seen by loss, rate
+    call score = test(model, data)
+    observe now of clock
+    emit score, now
+    branch score, best
+      bind best = pure(score)
+  emit best, model, seen
+"""
+
+
+def plans(text):
+    cells = Cells(parse(text))
+    return {derive(cells, cut).cut.labels: derive(cells, cut) for cut in cuts_of(cells.program)}
+
+
+def names(cells):
+    return sorted(cell[2] for cell in cells if cell[0] == "")
+
+
+def test_the_printed_form_is_read_back():
+    program = parse(TRAIN)
+    assert print_program(program) == TRAIN
+    assert check(program) == []
+
+
+def test_spans_are_printed_and_read_back():
+    text = "main\n  loop l0 x in data  ; 3:0-4:12 train.py\n    emit x  ; 4:4-4:12\n"
+    assert print_program(parse(text)) == text
+    assert parse(text).main[0].span.file == "train.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("main\n  bind x\n", "line 2: expected an op"),
+        ("main\n      emit x\n", "line 2: expected an indentation of 2"),
+        ("def f(x\nmain\n", "line 1: expected a `def"),
+        ("def f(x)\n  emit x\n", "no `main`"),
+        ("main\n  loop l0 data\n", "line 2: expected `loop label target in places`"),
+    ],
+)
+def test_what_is_no_program_is_said_with_its_line(text, message):
+    with pytest.raises(UsageError, match=message.replace("(", r"\(")):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("main\n  call f(x)\n", "calls what is not defined"),
+        ("def f(x)\n  emit x\nmain\n  call f()\n", "gives 0 of 1 arguments"),
+        ("main\n  break\n", "`break` outside a loop"),
+        ("main\n  return x\n", "`return` outside a function"),
+        ("main\n  loop l x in a\n    emit x\n  loop l x in a\n    emit x\n", "have the label l"),
+        ("main\n  par l x in a\n    break\n", "leaves the parallel loop l"),
+        ("def f()\n  emit x\ndef f()\n  emit x\nmain\n  emit x\n", "one name"),
+    ],
+)
+def test_what_is_not_well_formed_is_listed(text, message):
+    (trouble,) = check(parse(text))
+    assert message in trouble
+
+
+def test_what_a_checkpoint_of_a_training_program_holds():
+    plan = plans(TRAIN)["l0", "l1"]
+    outer, inner = plan.levels
+    assert names(outer.restore) == []  # `rate` and the loader are made again on the way
+    assert names(inner.restore) == ["@torch", "best"]
+    assert ("object", "10", "") in inner.restore  # what `model.w` holds
+    assert ("object", "12", "") in inner.restore  # what `seen` holds
+    assert ("object", "11", "") not in inner.restore  # the data does not change
+    assert "loss" not in names(plan.live)  # bound again before it is read
+    assert "rate" in names(plan.live)  # written again on the way, so it is not saved
+    assert names(plans(TRAIN)["l0",].levels[0].restore) == ["@torch", "best"]
+
+
+def test_types():
+    program = parse(TRAIN)
+    cells = Cells(program)
+    causes = Causes(cells)
+    plan = plans(TRAIN)["l0", "l1"]
+
+    def kind(name):
+        return type_at(cells, causes, plan, ("", "", name))
+
+    assert kind("best").life == "carried"
+    assert {cause.kind for cause in kind("best").causes} == {"draw"}
+    assert kind("rate").life == "rebuilt"
+    assert kind("data").life == "setup"
+    assert kind("loss").life == "scratch"
+    assert {cause.kind for cause in kind("now").causes} >= {"world"}
+
+
+def test_a_model_that_is_read_on_the_way_is_restored_at_the_outer_level():
+    text = TRAIN.replace("bind rate = pure(epoch)", "bind rate = pure(epoch, model.w)")
+    outer, _ = plans(text)["l0", "l1"].levels
+    assert outer.restore == {("object", "10", "")}
+
+
+def test_a_draw_in_a_parallel_loop_is_refused_with_its_line():
+    text = """\
+main
+  bind data = new()
+  par l0 x in data giving y into batches
+    draw y from @torch  ; 7:8-7:20 train.py
+  loop l1 batch in batches
+    emit batch
+"""
+    refused = {item.place: item.line for item in plan_of(parse(text)).refused}
+    assert refused["draw y from @torch"] == 7
+    keyed = text.replace("draw y from @torch", "key y by x")
+    assert plan_of(parse(keyed)).refused == ()
+
+
+def test_parallel_loops_run_in_any_order_and_their_results_stay_in_order():
+    text = """\
+main
+  bind data = new()
+  bind data[] = pure()
+  bind data[] = pure(data)
+  bind data[] = pure(data)
+  par l0 x in data giving y into ys
+    key y by x
+  emit ys
+"""
+    outputs = set()
+    for order in (text, text.replace(" into ys", " into ys unordered")):
+        outputs.add(
+            len(
+                {
+                    tuple(Machine(parse(order), schedule=random.Random(n), world=hash).run())
+                    for n in range(20)
+                }
+            )
+        )
+    assert min(outputs) == 1
+    assert max(outputs) > 1
