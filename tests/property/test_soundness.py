@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-import sys
-from pathlib import Path
 
+import pytest
+from drawing import Drawing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from detrain.analysis import derive as derivation
 from detrain.analysis.cells import Cells
@@ -19,7 +17,8 @@ from detrain.analysis.derive import cuts_of, derive, plan_of
 from detrain.analysis.interpret import Machine, OutOfFuel, mix, resume
 from detrain.analysis.pretty import parse, print_program
 from detrain.plan import decode_plan, encode_plan
-from programs import Drawing
+
+pytestmark = pytest.mark.slow
 
 PROGRAMS = int(os.environ.get("DETRAIN_PROGRAMS", "500"))
 
