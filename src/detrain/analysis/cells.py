@@ -124,11 +124,12 @@ class Cells:
             cells = {("object", str(site), name) for site in sites}
         return cells, passed
 
-    def below(self, cells: set[Cell]) -> set[Cell]:
-        """These cells, and all that can be reached from them."""
+    def below(self, cells: set[Cell], beyond: frozenset[Cell] = frozenset()) -> set[Cell]:
+        """These cells, and all that can be reached from them without going `beyond` some."""
         found, todo = set(cells), list(cells)
         while todo:
-            for site in self._holds.get(todo.pop(), ()):
+            cell = todo.pop()
+            for site in () if cell in beyond else self._holds.get(cell, ()):
                 for name in self._fields[site]:
                     cell = ("object", str(site), name)
                     if cell not in found:
@@ -176,7 +177,10 @@ class Cells:
                     self._give(scope, op.into, {op.site})
                     made = ("object", str(op.site), ELEMENT)
                     self._holds[made] |= self._held(scope, op.result)
-            case Bind(target) | Draw(target) | Key(target) | Observe(target):
+            case Draw(target, generator):
+                self._give(scope, target, set())
+                self._give(scope, generator, set())
+            case Bind(target) | Key(target) | Observe(target):
                 self._give(scope, target, set())
 
     def _give(self, scope: str, place: Place, sites: set[int]) -> None:

@@ -128,7 +128,18 @@ def derive(cells: Cells, cut: Cut) -> CutPlan:
                     levels[-1].label, frozenset(levels[-1].restore | way.needs), levels[-1].changed
                 )
                 wrong = way.wrong - way.needs
-    return CutPlan(cut, tuple(levels), frozenset(live))
+    return CutPlan(cut, tuple(_without_whole(cells, cut, each) for each in levels), frozenset(live))
+
+
+def _without_whole(cells: Cells, cut: Cut, level: LevelPlan) -> LevelPlan:
+    """A level without items for objects that are only reached by what has changed.
+
+    Such objects are saved whole with the place that holds them.
+    """
+    unchanged = {c for scope in cut.scopes for c in cells.variables(scope)} - level.changed
+    anchored = cells.below(unchanged, level.changed)
+    kept = frozenset(c for c in level.restore if c[0] == "" or c in anchored)
+    return LevelPlan(level.label, kept, level.changed)
 
 
 class _Way:

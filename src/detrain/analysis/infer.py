@@ -76,6 +76,8 @@ class Causes:
                     found.add(Cause("race" if parallel else "world", op.site, what))
                 case Emit():
                     self.emitted |= found
+                    if parallel:  # in which order things are shown
+                        self.emitted.add(Cause("race", op.site))
                 case Leave("return"):
                     self._returned[scope] |= found
                 case Call():

@@ -23,7 +23,7 @@ class _After:
 
 
 class Liveness:
-    """Liveness of variables; objects are live as long as a live variable reaches them."""
+    """Liveness: variables die when they are surely written; what objects hold is never surely."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
@@ -46,7 +46,7 @@ class Liveness:
                 assert isinstance(op, Loop)
                 block, after = op.body, self._in_loop(scope, op, after)
         found |= after.continued
-        return self._cells.below(found) | {c for c in found if c[0] == ""}
+        return found
 
     def of_iteration(self, scope: str, op: Loop) -> set[Cell]:
         """What an iteration of a loop reads before it has written it."""
