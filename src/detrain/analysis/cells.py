@@ -252,10 +252,9 @@ class Cells:
         return found
 
     def _moved(self, cells: set[Cell]) -> set[Cell]:
-        """What a draw from a generator changes: the object that it is, or the variable."""
+        """What a draw from a generator changes: the object that it is, or what holds its number."""
         sites = {site for cell in cells for site in self._holds.get(cell, ())}
-        contents = {("object", str(site), "") for site in sites}
-        return contents | {cell for cell in cells if cell[0] == "" or not sites}
+        return cells | {("object", str(site), "") for site in sites}
 
     def _bind(self, found: Effects, scope: str, target: Place | None, *, surely: bool) -> None:
         if target is None:
