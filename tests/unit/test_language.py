@@ -172,3 +172,19 @@ main
         )
     assert min(outputs) == 1
     assert max(outputs) > 1
+
+
+def test_what_is_computed_for_nothing_is_not_kept():
+    text = """\
+main
+  bind model = new()
+  bind log = new()
+  loop l0 x in model
+    bind seen = pure(seen, x)
+    mutate log by seen
+    mutate model by x
+  emit model
+"""
+    assert {cell[2] for cell in plans(text)["l0",].levels[0].restore} == {""}
+    shown = text.replace("emit model", "emit model, log")
+    assert "seen" in names(plans(shown)["l0",].levels[0].restore)

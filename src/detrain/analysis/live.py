@@ -1,11 +1,26 @@
-"""Which cells may still be read, at the head of a loop: backwards from the end of the program."""
+"""Which cells may still matter, at the head of a loop: backwards from the end of the program.
+
+A cell matters if it may be read for something that matters: what is only computed from, into what
+nobody looks at, does not.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from detrain.analysis.cells import Cell, Cells
-from detrain.analysis.program import Branch, Call, Leave, Loop, Op
+from detrain.analysis.program import (
+    Bind,
+    Branch,
+    Call,
+    Draw,
+    Key,
+    Leave,
+    Loop,
+    Mutate,
+    Observe,
+    Op,
+)
 
 __all__ = ["Liveness"]
 
@@ -112,6 +127,8 @@ class Liveness:
             )
             return inner.continued | cells.header(scope, op).reads | live
         found = cells.effects(scope, op)
+        if isinstance(op, Bind | Key | Draw | Mutate | Observe) and not found.writes & after.end:
+            return after.end  # what it computes is never used
         return (after.end - found.surely) | found.reads
 
 
