@@ -39,6 +39,7 @@ from detrain.runtime.roots import Roots
 from detrain.runtime.saving import Saving, obstacle
 from detrain.state import PLAIN
 from detrain.trace.digest import digest_positions
+from detrain.trace.log import TraceWriter
 from detrain.world.observe import Observation
 from detrain.world.surroundings import Surroundings
 
@@ -46,6 +47,8 @@ __all__ = ["Entered", "Session"]
 
 Entered = tuple[Level, SavedLoop | SavedLevel | None]
 """A loop that was entered, and what the checkpoint knows of it while the run is being rebuilt."""
+
+_NO_VALUES: dict[str, str] = {}
 
 WORTH_KEEPING = 2.0
 """Seconds: a finished loop that took longer is passed over on resume, a shorter one run again."""
@@ -57,10 +60,11 @@ class Session:
     def __init__(self, opening: Opening, options: Options) -> None:
         self.attempt = Attempt(opening, self._note)
         self.folder, self.notices = opening.folder, self.attempt.notices
-        self.options = options
+        self.options, self._digest_every = options, options.digest_every
         self.step = 0
         self.diverged_at: int | None = None
         self._owns, self._reached = opening.owns, opening.reached
+        self._watched = True
         manifest = self.attempt.manifest
         self._rebuild = Rebuild(manifest) if manifest is not None else None
         self._saving = Saving(
@@ -84,7 +88,7 @@ class Session:
 
     def use(self, options: Options) -> None:
         """Go on with other options."""
-        self.options = options
+        self.options, self._digest_every = options, options.digest_every
         self._saving.use(options)
 
     def declare(self, objects: Mapping[str, Any]) -> None:
@@ -391,21 +395,29 @@ class Session:
         if level.habits.nests is None:
             level.habits.nests = False
         self.step += 1
-        digest = ""
-        every = self.options.digest_every
+        every, digest, values = self._digest_every, "", _NO_VALUES
         if every and self.step % every == 0:
             digest = self._digest_at(level)
-        trace, values, self._values = self.attempt.trace, self._values, {}
+        if self._values:
+            values, self._values = self._values, {}
+        trace = self.attempt.trace
         assert trace is not None
         trace.add(self.step, level.outer, level.site, level.iteration, values, digest)
-        if self.attempt.redone:
-            self._compare(self.attempt.redone.pop(self.step, ""), trace.mark.chain)
+        if self._watched:
+            self._watch(trace)
+        if self._saving.held is not None:
+            self._saving.confirm(level, self.attempt.sync)
+
+    def _watch(self, trace: TraceWriter) -> None:
+        """A step is done that an earlier attempt did already, or at which a test may kill."""
+        redone = self.attempt.redone
+        if redone:
+            self._compare(redone.pop(self.step, ""), trace.mark.chain)
         if self._reached is not ignore:
             trace.flush()
             self._reached("step")
             self._reached(f"step={self.step}")
-        if self._saving.held is not None:
-            self._saving.confirm(level, self.attempt.sync)
+        self._watched = bool(redone) or self._reached is not ignore
 
     def _compare(self, expected: str, found: str) -> None:
         """A step that an earlier attempt did already must come out as it did then."""

@@ -24,7 +24,7 @@ __all__ = ["EMPTY", "TraceMark", "TraceWriter", "read_trace"]
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 _SOON = 0.02
-"""Seconds after which an event is written at the latest, if others follow it."""
+"""Seconds within which events come so fast that they are written together, more and more."""
 
 _MANY = 256
 """Events that are written together at the most."""
@@ -91,7 +91,7 @@ class TraceWriter:
         os.ftruncate(self._file, start.length)
         self._mark = start
         self._waiting: list[tuple[int, Position, str, int, dict[str, str], str]] = []
-        self._next = 0.0
+        self._enough, self._flushed = 1, 0.0
 
     def add(
         self,
@@ -104,7 +104,7 @@ class TraceWriter:
     ) -> None:
         """Append the event of a step of the loop at `site`, inside the `outer` ones."""
         self._waiting.append((step, outer, site, iteration, values, state))
-        if len(self._waiting) >= _MANY or monotonic() >= self._next:
+        if len(self._waiting) >= self._enough:
             self.flush()
 
     @property
@@ -116,14 +116,14 @@ class TraceWriter:
     def flush(self) -> None:
         """Write what is waiting."""
         chain, lines = self._mark.chain.encode(), []
-        loop: tuple[Position, str] | None = None
-        start = b""
+        last_outer: Position | None = None
+        last_site, start = "", b""
         for step, outer, site, iteration, values, state in self._waiting:
             if values or state:
                 body = _encoder.encode(Event(step, (*outer, (site, iteration)), values, state))
             else:  # most steps: the same bytes, without the encoder
-                if loop != (outer, site):
-                    loop = outer, site
+                if outer is not last_outer or site is not last_site:
+                    last_outer, last_site = outer, site
                     start = _encoder.encode((*outer, (site, 0))).removesuffix(b"0]]")
                 body = b'{"step":%d,"at":%s%d]]}' % (step, start, iteration)
             chain = _chained(chain, body)
@@ -133,7 +133,9 @@ class TraceWriter:
             written = b"".join(lines)
             os.write(self._file, written)
             self._mark = TraceMark(self._mark.length + len(written), chain.decode())
-        self._next = monotonic() + _SOON
+        now = monotonic()
+        self._enough = min(2 * self._enough, _MANY) if now - self._flushed < _SOON else 1
+        self._flushed = now
 
     def sync(self) -> None:
         """Make all that was appended durable."""
