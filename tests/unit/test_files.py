@@ -166,6 +166,17 @@ def test_renames_are_undone_with_what_they_replaced(world):
     assert [Path(name).read_text() for name in names()] == names()
 
 
+def test_a_rename_that_failed_is_not_undone(world):
+    files = world()
+    Path("best").write_text("good")
+    count, lengths = len(files.journal.entries), files.lengths()
+    with pytest.raises(FileNotFoundError):
+        os.replace("never-written", "best")
+    _go_back(world, count, lengths)
+    assert names() == ["best"]
+    assert Path("best").read_text() == "good"
+
+
 def test_every_cut_can_be_gone_back_to(world):
     """Whatever a program does to files, going back to a cut gives what was there."""
     draw = random.Random(3)

@@ -26,7 +26,6 @@ from detrain.capture.containers import (
     SetForm,
     TupleForm,
 )
-from detrain.capture.content import content_digest
 from detrain.capture.form import Form, type_name
 from detrain.capture.held import HeldGenerator
 from detrain.capture.hidden import hidden_base
@@ -202,7 +201,7 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
                 return FORMS["array"]
         except ValueError as error:
             action = f"Convert it, {_OUT_OF_REACH}"
-            return _opaque(obj, UncapturableState(path, type_name(kind), str(error), action))
+            return OpaqueForm(UncapturableState(path, type_name(kind), str(error), action))
     for cls, form in _BY_CLASS:
         if isinstance(obj, cls):
             return form
@@ -218,13 +217,4 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
         return FORMS["state_dict"]
     reason = f"{type_name(hidden)} keeps state that its fields don't show"
     action = f"Give it state_dict() and load_state_dict(), {_OUT_OF_REACH}"
-    return _opaque(obj, UncapturableState(path, type_name(kind), reason, action))
-
-
-def _opaque(obj: Any, error: UncapturableState) -> Form:
-    """The form of what can be compared though not captured; the error if it can't be either."""
-    try:
-        content_digest(obj)
-    except Exception:
-        raise error from None
-    return FORMS["opaque"]
+    return OpaqueForm(UncapturableState(path, type_name(kind), reason, action))

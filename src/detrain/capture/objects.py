@@ -17,7 +17,7 @@ from detrain.capture.form import (
     set_fields,
     type_name,
 )
-from detrain.errors import ResumeMismatch
+from detrain.errors import ResumeMismatch, UncapturableState
 from detrain.frameworks import find
 from detrain.state import Node
 
@@ -369,14 +369,23 @@ class StandingForm(Form):
 class OpaqueForm(Form):
     """What can't be captured and says what it holds: it must be as the program set it up.
 
-    Whether the loop changes it is seen before a checkpoint is published.
+    Whether the loop changes it is seen before a checkpoint is published. `refusal` is the error
+    for an object that does not say what it holds.
     """
 
     name = "opaque"
     mutable = False
 
+    def __init__(self, refusal: UncapturableState | None = None) -> None:
+        self._refusal = refusal
+
     def describe(self, obj: Any, path: str, walk: Walk) -> Node:
-        return Node("opaque", type_name(type(obj)), text=content_digest(obj))
+        assert self._refusal is not None  # the one in `FORMS` only restores
+        try:
+            digest = content_digest(obj)
+        except Exception:
+            raise self._refusal from None
+        return Node("opaque", type_name(type(obj)), text=digest)
 
     def children(self, node: Node, live: Any) -> Pairs:
         return ()

@@ -371,8 +371,8 @@ class Files:
     def _renaming(self, plain: Callable[..., None]) -> Callable[..., None]:
         def renaming(source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
             name, new = self._is_ours(source), self._is_ours(target)
-            if name is None or new is None:
-                plain(source, target, *args, **kwargs)
+            if name is None or new is None or not (self._rebuilding or os.path.lexists(name)):
+                plain(source, target, *args, **kwargs)  # which may be an error
             elif self._rebuilding:
                 if self._is_hidden(name):
                     _missing(source)

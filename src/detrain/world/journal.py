@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import msgspec
@@ -55,15 +56,17 @@ class Journal:
             self.entries.append(entry)
             self._ends.append(self._ends[-1] + len(line))
         self._last, self._discarded = 0, 0
+        self._adding = threading.Lock()  # trackers write from threads of their own
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.ftruncate(self._file, self._ends[-1])
 
     def add(self, entry: Entry) -> None:
         """Write down what the program is about to do."""
         line = msgspec.json.encode(entry) + b"\n"
-        os.write(self._file, line)
-        self.entries.append(entry)
-        self._ends.append(self._ends[-1] + len(line))
+        with self._adding:
+            os.write(self._file, line)
+            self.entries.append(entry)
+            self._ends.append(self._ends[-1] + len(line))
 
     def next_aside(self) -> int:
         """A new number for a version that is to be moved aside."""
