@@ -249,3 +249,17 @@ def test_bars_are_shown_as_they_ended(runner, script):
     assert len(found.splitlines()) == 6
     assert "epoch 2 loss" in found
     assert runner.log("whole").count(b"\r") > 10
+
+
+def test_services_are_told_one_name_for_a_run(runner, script):
+    job = script("""
+        for step in range(10):
+            update()
+        print(os.environ["WANDB_RUN_ID"], os.environ["WANDB_RESUME"])
+    """)
+    (line,) = killed_and_resumed(runner, job)
+    assert line.startswith("it-")
+    assert line.endswith(" allow")
+    mine = {"WANDB_RUN_ID": "mine", "WANDB_RESUME": "must", "DETRAIN_CRASH_AT": ""}
+    assert runner("run", "--name", "other", *OPTIONS, job, env=mine).code == 0
+    assert runner.log("other") == b"mine must\n"

@@ -96,11 +96,9 @@ def derive(cells: Cells, cut: Cut) -> CutPlan:
     wrong: set[Cell] = set()
     levels: list[LevelPlan] = []
     way = _Way(cells)
-    inside_loop = False
     for number, (scope, op) in enumerate(cut.chain):
         rest = cut.chain[number + 1 :]
         if isinstance(op, Loop):
-            inside_loop = True
             wrong |= cells.effects(scope, op).writes
             changed = frozenset(wrong)
             if not rest:
@@ -114,20 +112,15 @@ def derive(cells: Cells, cut: Cut) -> CutPlan:
         else:
             assert isinstance(op, Call)
             function = cells.program.function(op.function)
-            if not inside_loop:
-                continue
+            if not levels:
+                continue  # setup: all is right
             # A new frame: its variables are as unbound, or as bound, as they were.
-            wrong -= cells.variables(op.function)
-            if rest:
-                needs = way.needs
-                way.begin(wrong)
-                way.go(op.function, function.body, rest[0][1])
-                # What the way needs inside the function is restored at the loop around it.
-                needs |= way.needs
-                levels[-1] = LevelPlan(
-                    levels[-1].label, frozenset(levels[-1].restore | way.needs), levels[-1].changed
-                )
-                wrong = way.wrong - way.needs
+            way.begin(wrong - cells.variables(op.function))
+            way.go(op.function, function.body, rest[0][1])
+            # What the way needs inside the function is restored at the loop around it.
+            last = levels.pop()
+            levels.append(LevelPlan(last.label, last.restore | way.needs, last.changed))
+            wrong = way.wrong - way.needs
     return CutPlan(cut, tuple(_without_whole(cells, cut, each) for each in levels), frozenset(live))
 
 

@@ -90,8 +90,8 @@ class Attempt:
         """Begin: keep the output, show the world, seed the generators, prepare the frameworks."""
         self._output.start()
         self._watch.start()
-        go_on_with(f"{self.folder.name}-{int(self.record.created)}")
         if self._files is not None:
+            go_on_with(f"{self.folder.name}-{int(self.record.created)}")
             if self.resumed_at is not None and self.manifest is None:
                 self._report(self._files.begin_again())
             self._files.start()

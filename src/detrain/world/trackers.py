@@ -47,7 +47,8 @@ def flush_trackers() -> None:
 def go_on_with(run: str) -> None:
     """Tell trackers that are services the name of the run, under which a resumed one goes on.
 
-    What the user has set stays. Must be called before the program imports them.
+    What the user has set stays. Must be called before the program imports them, in a process that
+    is this run's alone.
     """
     if "WANDB_RUN_ID" not in os.environ:
         os.environ["WANDB_RUN_ID"] = run
