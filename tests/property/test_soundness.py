@@ -14,7 +14,8 @@ from detrain.analysis import derive as derivation
 from detrain.analysis.cells import Cells
 from detrain.analysis.check import check
 from detrain.analysis.derive import cuts_of, derive, plan_of
-from detrain.analysis.interpret import Machine, OutOfFuel, mix, resume
+from detrain.analysis.heap import mix
+from detrain.analysis.interpret import Machine, OutOfFuel, resume
 from detrain.analysis.pretty import parse, print_program
 from detrain.plan import decode_plan, encode_plan
 

@@ -11,14 +11,13 @@ overwritten with garbage first, so that nothing is right by accident.
 
 from __future__ import annotations
 
-import copy
 import random
-import zlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from detrain.analysis.cells import Cell, locals_of
+from detrain.analysis.heap import Scope, State, Thing, Value, depth_digest, mix
 from detrain.analysis.program import (
     ELEMENT,
     Bind,
@@ -35,54 +34,15 @@ from detrain.analysis.program import (
     Place,
     Program,
 )
+from detrain.analysis.putback import Saved, put_back
 
-__all__ = ["Checkpoint", "Interrupted", "Machine", "OutOfFuel", "Saved", "Thing", "resume"]
+__all__ = ["Checkpoint", "Interrupted", "Machine", "OutOfFuel", "resume"]
 
 _MOST_ITERATIONS = 4
 
 
 class OutOfFuel(Exception):
     """The program runs for too long."""
-
-
-@dataclass(eq=False)
-class Thing:
-    """An object, made by the op `site`."""
-
-    site: int
-    content: int
-    fields: dict[str, Value] = field(default_factory=dict)
-    elements: list[Value] = field(default_factory=list)
-
-
-Value = int | Thing
-Scope = dict[str, Value]
-
-
-def mix(*parts: int) -> int:
-    """A number that depends on all parts."""
-    return hash((*parts, 0x9E3779B9)) & 0x7FFFFFFF
-
-
-def depth_digest(value: Value) -> int:
-    """A number that depends on all that is reachable from a value, and on what is one object."""
-    numbers: dict[int, int] = {}
-    parts: list[int] = []
-    todo: list[Value] = [value]
-    while todo:
-        each = todo.pop()
-        if not isinstance(each, Thing):
-            parts.append(each)
-        elif id(each) in numbers:
-            parts.append(-1 - numbers[id(each)])
-        else:
-            numbers[id(each)] = len(numbers)
-            parts += [each.site, each.content, len(each.elements)]
-            for name in sorted(each.fields):
-                parts.append(zlib.crc32(name.encode()))
-                todo.append(each.fields[name])
-            todo += each.elements
-    return mix(*parts)
 
 
 @dataclass
@@ -98,19 +58,6 @@ class Level:
     now: list[int] = field(default_factory=list)
     """What the world answered since the head, and in all, in loops that are run again too."""
     ever: list[int] = field(default_factory=list)
-
-
-@dataclass
-class State:
-    """All variables, outermost frame first; the first are the global ones."""
-
-    frames: list[Scope]
-    names: list[str]
-    """The functions of the frames."""
-
-    def copied(self) -> State:
-        """A copy with the same identities inside."""
-        return State(copy.deepcopy(self.frames), list(self.names))
 
 
 @dataclass(frozen=True)
@@ -135,20 +82,6 @@ class Interrupted:
                 )
             )  # fmt: skip
         return Checkpoint(tuple(levels), tuple(self.levels[0].now), self.asked)
-
-
-@dataclass(frozen=True)
-class Saved:
-    """One level of a checkpoint: what of the state at its head the plan keeps."""
-
-    label: str
-    ordinal: int
-    iteration: int
-    state: State
-    restore: frozenset[Cell]
-    changed: frozenset[Cell]
-    """What the rebuilt program may have otherwise than the interrupted one."""
-    answers: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -454,104 +387,3 @@ def resume(
     machine = Machine(program, schedule=schedule, world=world)
     machine.begin_rebuild(checkpoint)
     return machine.run()
-
-
-def put_back(saved: Saved, live: State) -> None:
-    """Put the kept part of a state back into a rebuilt one, in place.
-
-    Objects that can be reached in both in one way are one. What is not kept stays as the program
-    rebuilt it, or, where the plan drops it, is overwritten with garbage.
-    """
-    state = saved.state.copied()
-    stands_for: dict[int, Thing] = {}
-    claimed: set[int] = set()
-    anchored: set[int] = set()
-
-    def match(old: Value, new: Value, unchanged: bool) -> None:
-        if not (isinstance(old, Thing) and isinstance(new, Thing)) or old.site != new.site:
-            return
-        if id(old) not in stands_for and id(new) not in claimed:
-            stands_for[id(old)] = new
-            claimed.add(id(new))
-            if unchanged:
-                anchored.add(id(old))
-            todo.append((old, new, unchanged))
-
-    todo: list[tuple[Thing, Thing, bool]] = []
-    for only_unchanged in (True, False):
-        for scope, old_frame, new_frame in zip(state.names, state.frames, live.frames, strict=True):
-            for name in sorted(old_frame.keys() & new_frame.keys()):
-                is_kept = ("", scope, name) not in saved.changed
-                if is_kept or not only_unchanged:
-                    match(old_frame[name], new_frame[name], is_kept)
-        pending = list(todo)
-        while pending:
-            old, new, unchanged = pending.pop(0)
-            todo.clear()
-            for name in sorted(old.fields.keys() & new.fields.keys()):
-                same = unchanged and ("object", str(old.site), name) not in saved.changed
-                if same or not only_unchanged:
-                    match(old.fields[name], new.fields[name], same)
-            same = unchanged and ("object", str(old.site), ELEMENT) not in saved.changed
-            if same or not only_unchanged:
-                for one, other in zip(old.elements, new.elements, strict=False):
-                    match(one, other, same)
-            pending += todo
-        todo = [
-            (thing, stands_for[id(thing)], id(thing) in anchored)
-            for thing in _all_things(state)
-            if id(thing) in stands_for
-        ]
-
-    def translated(value: Value) -> Value:
-        if not isinstance(value, Thing):
-            return value
-        made = stands_for.get(id(value))
-        if made is None:
-            made = stands_for[id(value)] = Thing(value.site, value.content)
-            fill(value, made, everything=True)
-        return made
-
-    def fill(old: Thing, new: Thing, *, everything: bool) -> None:
-        site = str(old.site)
-        if everything or ("object", site, "") in saved.restore:
-            new.content = old.content
-        if everything or ("object", site, ELEMENT) in saved.restore:
-            new.elements = [translated(each) for each in old.elements]
-        if everything:
-            new.fields = {name: translated(each) for name, each in old.fields.items()}
-            return
-        for name in old.fields.keys() | new.fields.keys():
-            if ("object", site, name) in saved.restore:
-                if name in old.fields:
-                    new.fields[name] = translated(old.fields[name])
-                else:
-                    del new.fields[name]
-
-    matched = [
-        (thing, stands_for[id(thing)]) for thing in _all_things(state) if id(thing) in stands_for
-    ]
-    for old, new in matched:
-        fill(old, new, everything=id(old) not in anchored)
-    for scope, old_frame, new_frame in zip(state.names, state.frames, live.frames, strict=True):
-        for name in sorted(old_frame.keys() | new_frame.keys()):
-            cell = ("", scope, name)
-            if cell in saved.restore:
-                if name in old_frame:
-                    new_frame[name] = translated(old_frame[name])
-                else:
-                    new_frame.pop(name, None)
-            elif cell in saved.changed:
-                new_frame[name] = mix(zlib.crc32(name.encode()), 0xBAD)
-
-
-def _all_things(state: State) -> list[Thing]:
-    """All objects of a state, each once."""
-    found: dict[int, Thing] = {}
-    todo: list[Value] = [value for frame in state.frames for value in frame.values()]
-    while todo:
-        each = todo.pop(0)
-        if isinstance(each, Thing) and id(each) not in found:
-            found[id(each)] = each
-            todo += [*each.fields.values(), *each.elements]
-    return list(found.values())
