@@ -11,25 +11,47 @@ import msgspec
 
 from detrain.errors import UsageError
 
-__all__ = ["Action", "Plan", "PlanCut", "PlanItem", "PlanLevel", "decode_plan", "encode_plan"]
+__all__ = [
+    "Action",
+    "Plan",
+    "PlanCut",
+    "PlanItem",
+    "PlanLevel",
+    "PlanLoop",
+    "decode_plan",
+    "encode_plan",
+]
 
 Action = Literal["restore", "drop", "reposition", "rebuild", "record", "rekey", "refuse"]
 
 
 class PlanItem(msgspec.Struct, frozen=True, omit_defaults=True, order=True):
-    """What happens to a place, and the reason in plain words; the line is that of its cause."""
+    """What happens to a place, and the reason in plain words; the line is that of its cause.
+
+    A place of a Python program is `module/name` for a global name, `module:function/name` for a
+    variable of a function, with fields below it as `.field` and `[]`; the `gradients` of all
+    parameters are a place of their own. What is not `compared` is saved, but its bits are not those
+    of another run.
+    """
 
     place: str
     action: Action
     reason: str
     line: int = 0
+    file: str = ""
+    compared: bool = True
 
 
 class PlanLevel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A loop around a cut, or the cut itself."""
+    """A loop around a cut, or the cut itself.
+
+    At the cut all is saved except what its items `drop` or `rebuild`. At a loop around it all is
+    saved if the level is `full`, and only what its items `restore` if it is not.
+    """
 
     loop: str
     items: tuple[PlanItem, ...] = ()
+    full: bool = True
 
 
 class PlanCut(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,12 +59,31 @@ class PlanCut(msgspec.Struct, frozen=True, omit_defaults=True):
 
     levels: tuple[PlanLevel, ...]
 
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """The sites of the loops, outermost first."""
+        return tuple(level.loop for level in self.levels)
+
+
+class PlanLoop(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A loop of the program on the way to an update of what is trained, itself or around it.
+
+    Its `site` is the module, the function and the loop's number by structure: it does not change
+    when lines are added around it.
+    """
+
+    file: str
+    line: int
+    column: int
+    site: str
+
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """The plan of a program. `items` are those that hold at every cut."""
 
     cuts: tuple[PlanCut, ...] = ()
     items: tuple[PlanItem, ...] = ()
+    loops: tuple[PlanLoop, ...] = ()
 
     @property
     def refused(self) -> tuple[PlanItem, ...]:
