@@ -89,11 +89,13 @@ class Drawing:
             case 0:
                 return Bind(target, "new", self.places(names))
             case 1 | 2:
-                return Bind(target, "alias", (self.place(names),))
+                others = self.places(names) if self.random.random() < 0.3 else ()
+                return Bind(target, "alias", (self.place(names), *others))
             case 3:
                 return Bind(target, "pure", self.places(names))
             case 4 | 5:
-                return Mutate(self.place(names), self.places(names))
+                deep = self.random.random() < 0.25
+                return Mutate(self.place(names), self.places(names), deep)
             case 6:
                 generator = (self.random.choice(GENERATORS),)
                 if self.random.random() < 0.3:
@@ -121,7 +123,12 @@ class Drawing:
                 unordered=unordered,
             )  # fmt: skip
         body = self.block(names, known, depth, loops + 1, top)
-        if self.random.random() < 0.3:
+        choose = self.random.random()
+        if choose < 0.08:
+            # Without a test: something must change, or it would never be left.
+            asked = (Draw(("w",), ("@numpy",)), Branch((("w",),), (Leave("break"),)))
+            return Loop(label, "while", (), (*body, *asked))
+        if choose < 0.3:
             return Loop(label, "while", (self.place(names),), body)
         target = (self.random.choice(names),) if self.random.random() < 0.7 else None
         return Loop(label, "for", (self.place(names),), body, target=target)

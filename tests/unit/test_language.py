@@ -188,3 +188,57 @@ main
     assert {cell[2] for cell in plans(text)["l0",].levels[0].restore} == {""}
     shown = text.replace("emit model", "emit model, log")
     assert "seen" in names(plans(shown)["l0",].levels[0].restore)
+
+
+def test_an_opaque_change_reaches_all_that_is_below():
+    text = """\
+main
+  bind model = new()
+  bind model.layer = new()
+  bind model.layer.rate = pure()
+  bind other = new()
+  loop l0 x in other
+    mutate all model by x
+  emit model.layer.rate, other
+"""
+    assert print_program(parse(text)) == text
+    inner = plans(text)["l0",].levels[0]
+    assert {("object", "1", ""), ("object", "2", "rate"), ("object", "2", "")} <= inner.changed
+    assert not {cell for cell in inner.changed if cell[1] == "4"}
+    plain = text.replace("mutate all", "mutate")
+    assert plans(plain)["l0",].levels[0].changed == {("object", "1", ""), ("", "", "x")}
+
+
+def test_what_decides_on_an_alias_is_read():
+    text = """\
+main
+  bind xs = new()
+  bind xs[] = new()
+  loop l0 i in xs
+    draw n from @numpy
+    bind x = xs[] by n, i
+    mutate x
+  emit xs
+"""
+    assert print_program(parse(text)) == text
+    assert names(plans(text)["l0",].levels[0].restore) == ["@numpy"]
+    unread = text.replace(" by n, i", "")
+    assert names(plans(unread)["l0",].levels[0].restore) == []
+
+
+def test_a_loop_without_a_test_ends_only_where_it_is_left():
+    text = """\
+main
+  bind n = pure()
+  while l0
+    draw n from @numpy
+    branch n
+      break
+    bind last = pure()
+  emit n
+"""
+    program = parse(text)
+    assert print_program(program) == text
+    assert check(program) == []
+    assert names(plans(text)["l0",].levels[0].restore) == ["@numpy"]
+    assert len(Machine(program, schedule=random.Random(0), world=hash).run()) == 1

@@ -159,7 +159,7 @@ class Cells:
         match op:
             case Bind(target, "new"):
                 self._give(scope, target, {op.site})
-            case Bind(target, "alias", (place,)):
+            case Bind(target, "alias", (place, *_)):
                 self._give(scope, target, self._held(scope, place))
             case Call(name, arguments, target):
                 function = self._functions[name]
@@ -199,11 +199,10 @@ class Cells:
                 found.add(self.block(scope, block))
         elif isinstance(op, Loop):
             found.add(self.block(scope, op.body))
+            found.add(self.given(scope, op))
             if op.target is not None:
                 found.writes |= self.cells(scope, op.target)[0]
             self._bind(found, scope, op.into, surely=True)
-            if op.into is not None:
-                found.writes |= {("object", str(op.site), name) for name in ("", ELEMENT)}
         elif isinstance(op, Call):
             summary = self._summaries[op.function]
             found.reads |= summary.reads
@@ -213,9 +212,9 @@ class Cells:
     def header(self, scope: str, op: Op) -> Effects:
         """What an op itself does, without what is inside it or called by it."""
         found = Effects()
-        for place in _read_by(op):
+        for number, place in enumerate(_read_by(op)):
             cells, passed = self.cells(scope, place)
-            found.reads |= passed | (cells if _hands_on(op) else self.below(cells))
+            found.reads |= passed | (cells if _hands_on(op, number) else self.below(cells))
         match op:
             case Bind(target, how):
                 self._bind(found, scope, target, surely=True)
@@ -231,17 +230,28 @@ class Cells:
                 self._bind(found, scope, target, surely=True)
             case Key(target) | Observe(target):
                 self._bind(found, scope, target, surely=True)
-            case Mutate(place):
+            case Mutate(place, deep=deep):
                 cells, passed = self.cells(scope, place)
-                contents = {
-                    ("object", str(site), "")
-                    for cell in cells
-                    for site in self._holds.get(cell, ())
+                contents: set[Cell] = {
+                    ("object", str(site), name)
+                    for site in self._held(scope, place)
+                    for name in (self._fields[site] if deep else ("",))
                 }
+                if deep:
+                    contents = self.below(contents)
                 found.reads |= passed | cells | contents
                 found.writes |= contents
             case Call(target=target):
                 self._bind(found, scope, target, surely=True)
+        return found
+
+    def given(self, scope: str, op: Loop) -> Effects:
+        """What a parallel loop does with the result of each iteration."""
+        found = Effects()
+        if op.result is not None and op.into is not None:
+            cells, passed = self.cells(scope, op.result)
+            found.reads |= cells | passed
+            found.writes |= {("object", str(op.site), name) for name in ("", ELEMENT)}
         return found
 
     def block(self, scope: str, block: tuple[Op, ...]) -> Effects:
@@ -279,9 +289,11 @@ class Cells:
                     changed = True
 
 
-def _hands_on(op: Op) -> bool:
-    """Whether an op passes objects on as they are, without looking into them."""
-    return isinstance(op, Call | Leave) or (isinstance(op, Bind) and op.how == "alias")
+def _hands_on(op: Op, number: int) -> bool:
+    """Whether an op passes the objects of a place on as they are, without looking into them."""
+    if isinstance(op, Bind):
+        return op.how == "alias" and number == 0
+    return isinstance(op, Call | Leave)
 
 
 def _read_by(op: Op) -> tuple[Place, ...]:

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from detrain.analysis.pretty import print_op
-from detrain.analysis.program import Call, Function, Leave, Loop, Op, Program, blocks_of, walk_ops
+from detrain.analysis.pretty import print_op, print_place
+from detrain.analysis.program import (
+    Bind,
+    Call,
+    Function,
+    Leave,
+    Loop,
+    Op,
+    Program,
+    blocks_of,
+    walk_ops,
+)
 
 __all__ = ["check"]
 
@@ -38,6 +48,8 @@ def _block(
             elif len(function.parameters) != len(op.arguments):
                 wanted = len(function.parameters)
                 troubles.append(f"`{print_op(op)}` gives {len(op.arguments)} of {wanted} arguments")
+        if isinstance(op, Bind) and op.how == "alias" and not op.reads:
+            troubles.append(f"`{print_place(op.target)}` is bound to nothing")
         if isinstance(op, Leave):
             if op.how == "return" and is_main:
                 troubles.append("`return` outside a function")
@@ -49,7 +61,7 @@ def _block(
         if isinstance(op, Loop):
             if op.how == "par" and (op.result is None) != (op.into is None):
                 troubles.append(f"the parallel loop {op.label} gives something to nowhere")
-            if not op.reads:
+            if not op.reads and op.how != "while":
                 troubles.append(f"the loop {op.label} reads nothing")
         inner = (*around, op) if isinstance(op, Loop) else around
         for each in blocks_of(op):

@@ -6,7 +6,16 @@ import copy
 import zlib
 from dataclasses import dataclass, field
 
-__all__ = ["Scope", "State", "Thing", "Value", "all_things", "depth_digest", "mix"]
+__all__ = [
+    "Scope",
+    "State",
+    "Thing",
+    "Value",
+    "all_things",
+    "change_all",
+    "depth_digest",
+    "mix",
+]
 
 
 @dataclass(eq=False)
@@ -47,6 +56,34 @@ def depth_digest(value: Value) -> int:
                 todo.append(each.fields[name])
             todo += each.elements
     return mix(*parts)
+
+
+def change_all(value: Value, by: int) -> None:
+    """Change every object that can be reached from a value, as an opaque call may.
+
+    Fields that hold objects go on holding them; elements may change their order, and come to be.
+    """
+    seen: set[int] = set()
+    todo: list[Value] = [value]
+    while todo:
+        each = todo.pop()
+        if not isinstance(each, Thing) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        number = mix(by, len(seen))
+        each.content = mix(number, each.content)
+        for name in sorted(each.fields):
+            each.fields[name] = _changed(each.fields[name], number)
+            todo.append(each.fields[name])
+        elements = [_changed(one, number) for one in each.elements]
+        if number % 3 == 0 and len(elements) < 3:
+            elements.append(number)
+        each.elements = elements[number % 2 :] + elements[: number % 2]
+        todo += each.elements
+
+
+def _changed(value: Value, by: int) -> Value:
+    return value if isinstance(value, Thing) else mix(by, value)
 
 
 @dataclass

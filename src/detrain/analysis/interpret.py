@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from detrain.analysis.cells import Cell, locals_of
-from detrain.analysis.heap import Scope, State, Thing, Value, depth_digest, mix
+from detrain.analysis.heap import Scope, State, Thing, Value, change_all, depth_digest, mix
 from detrain.analysis.program import (
     ELEMENT,
     Bind,
@@ -155,14 +155,16 @@ class Machine:
         match op:
             case Bind(target, "new", reads):
                 self._bind(target, Thing(op.site, mix(op.site, *map(self._digest, reads))))
-            case Bind(target, "alias", (place,)):
-                self._bind(target, self._get(place))
+            case Bind(target, "alias", (place, *others)):
+                self._bind(target, self._chosen(place, others) if others else self._get(place))
             case Bind(target, _, reads):
                 self._bind(target, mix(op.site, *map(self._digest, reads)))
-            case Mutate(place, reads):
+            case Mutate(place, reads, deep):
                 thing = self._get(place)
                 read = list(map(self._digest, reads))
-                if isinstance(thing, Thing):
+                if deep:
+                    change_all(thing, mix(op.site, self._digest(place), *read))
+                elif isinstance(thing, Thing):
                     thing.content = mix(op.site, thing.content, *read)
             case Draw(target, generator):
                 position = self._get(generator)
@@ -226,6 +228,8 @@ class Machine:
         return [mix(start, number) for number in range(1 + start % _MOST_ITERATIONS)]
 
     def _goes_on(self, op: Loop, iteration: int) -> bool:
+        if not op.reads:
+            return True
         return iteration < _MOST_ITERATIONS and mix(*map(self._digest, op.reads)) % 4 > 0
 
     def _loop(self, op: Loop) -> None:
@@ -360,6 +364,14 @@ class Machine:
             else:
                 value = value.fields.get(name, 0)
         return value
+
+    def _chosen(self, place: Place, others: list[Place]) -> Value:
+        """An element that others decide on; of one object they decide whether it is that."""
+        number = mix(*map(self._digest, others))
+        owner = self._get(place[:-1]) if place[-1] == ELEMENT else 0
+        if isinstance(owner, Thing) and owner.elements:
+            return owner.elements[mix(owner.content, number) % len(owner.elements)]
+        return self._get(place) if number % 2 else number
 
     def _bind(self, place: Place, value: Value) -> None:
         if len(place) == 1:

@@ -88,13 +88,16 @@ class Liveness:
     def _in_loop(self, scope: str, op: Loop, after: _After) -> _After:
         """What is live inside a loop, given what is after it; `continued` is its head."""
         header = self._cells.header(scope, op).reads if op.how == "while" else set()
+        given = self._cells.given(scope, op).reads
         head: Live = frozenset()
         while True:
-            inner = _After(head, after.returned, after.end, head)
+            inner = _After(head | given, after.returned, after.end, head)
             body = self._block(scope, op.body, inner)
             if op.target is not None and len(op.target) == 1:
                 body -= self._cells.cells(scope, op.target)[0]
-            made = frozenset(after.end | body | header)
+            # Without a test a loop only ends where it is left.
+            ends = after.end if op.reads else frozenset()
+            made = frozenset(ends | body | header)
             if made == head:
                 return inner
             head = made
@@ -125,7 +128,7 @@ class Liveness:
             inner = self._in_loop(
                 scope, op, _After(live, after.returned, after.broken, after.continued)
             )
-            return inner.continued | cells.header(scope, op).reads | live
+            return inner.continued | cells.header(scope, op).reads
         found = cells.effects(scope, op)
         if isinstance(op, Bind | Key | Draw | Mutate | Observe) and not found.writes & after.end:
             return after.end  # what it computes is never used

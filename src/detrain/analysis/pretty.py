@@ -62,12 +62,12 @@ def _print_block(block: tuple[Op, ...], depth: int) -> Iterator[str]:
 def print_op(op: Op) -> str:
     """An op as one line, without what is inside it."""
     match op:
-        case Bind(target, "alias", (place,)):
-            return f"bind {print_place(target)} = {print_place(place)}"
+        case Bind(target, "alias", (place, *others)):
+            return f"bind {print_place(target)} = {print_place(place)}{_by(tuple(others))}"
         case Bind(target, how, reads):
             return f"bind {print_place(target)} = {how}({_places(reads)})"
-        case Mutate(place, reads):
-            return f"mutate {print_place(place)}" + (f" by {_places(reads)}" if reads else "")
+        case Mutate(place, reads, deep):
+            return f"mutate {'all ' if deep else ''}{print_place(place)}{_by(reads)}"
         case Draw(target, generator):
             return f"draw {print_place(target)} from {print_place(generator)}"
         case Key(target, reads):
@@ -89,7 +89,7 @@ def print_op(op: Op) -> str:
 
 def _print_loop(op: Loop) -> str:
     if op.how == "while":
-        return f"while {op.label} {_places(op.reads)}"
+        return f"while {op.label} {_places(op.reads)}".rstrip()
     word = "loop" if op.how == "for" else "par"
     target = "_" if op.target is None else print_place(op.target)
     text = f"{word} {op.label} {target} in {_places(op.reads)}"
@@ -106,6 +106,10 @@ def print_place(place: Place) -> str:
 
 def _places(places: tuple[Place, ...]) -> str:
     return ", ".join(map(print_place, places))
+
+
+def _by(places: tuple[Place, ...]) -> str:
+    return f" by {_places(places)}" if places else ""
 
 
 def _print_span(span: Span | None) -> str:
@@ -180,10 +184,12 @@ def _parse_op(line: _Line, lines: list[_Line]) -> Op:
             if found[2] == "new":
                 return Bind(_place(found[1]), "new", reads, span=span)
             return Bind(_place(found[1]), "pure", reads, span=span)
-        case "bind" if found := re.fullmatch(rf"(\S+) = ({_PLACE})", rest):
-            return Bind(_place(found[1]), "alias", (_place(found[2]),), span=span)
-        case "mutate" if found := re.fullmatch(r"(\S+)(?: by (.+))?", rest):
-            return Mutate(_place(found[1]), _read_places(found[2] or ""), span=span)
+        case "bind" if found := re.fullmatch(rf"(\S+) = ({_PLACE})(?: by (.+))?", rest):
+            reads = (_place(found[2]), *_read_places(found[3] or ""))
+            return Bind(_place(found[1]), "alias", reads, span=span)
+        case "mutate" if found := re.fullmatch(r"(all )?(\S+)(?: by (.+))?", rest):
+            reads = _read_places(found[3] or "")
+            return Mutate(_place(found[2]), reads, bool(found[1]), span=span)
         case "draw" if found := re.fullmatch(r"(\S+) from (\S+)", rest):
             return Draw(_place(found[1]), _place(found[2]), span=span)
         case "key" if found := re.fullmatch(r"(\S+) by ?(.*)", rest):

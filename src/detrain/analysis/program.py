@@ -70,7 +70,10 @@ class _Op(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Bind(_Op, frozen=True, tag="bind", kw_only=False):
-    """A name, or a field, for a value: a new object, the same object, or a scalar computed."""
+    """A name, or a field, for a value: a new object, the same object, or a scalar computed.
+
+    An alias is one of its first read; the others are read to decide which object that is.
+    """
 
     target: Place
     how: Literal["new", "alias", "pure"]
@@ -78,10 +81,15 @@ class Bind(_Op, frozen=True, tag="bind", kw_only=False):
 
 
 class Mutate(_Op, frozen=True, tag="mutate", kw_only=False):
-    """An object's content changes in place, depending on what it was and on what is read."""
+    """An object's content changes in place, depending on what it was and on what is read.
+
+    `deep` is what an opaque call may do: the contents of all objects that can be reached change,
+    their scalar fields and their elements may; fields that hold objects go on holding them.
+    """
 
     place: Place
     reads: tuple[Place, ...] = ()
+    deep: bool = False
 
 
 class Draw(_Op, frozen=True, tag="draw", kw_only=False):
@@ -129,8 +137,9 @@ class Branch(_Op, frozen=True, tag="branch", kw_only=False):
 
 class Loop(_Op, frozen=True, tag="loop", kw_only=False):
     """Iteration. `for` takes the elements of an object, or as many scalars as the value says;
-    `while` goes on as long as what it reads says; `par` is a `for` whose iterations run in any
-    order: the `result` of each is appended to `into`, in the order of the items unless `unordered`.
+    `while` goes on as long as what it reads says, or until it is left if it reads nothing; `par`
+    is a `for` whose iterations run in any order: the `result` of each is appended to `into`, in the
+    order of the items unless `unordered`.
     """
 
     label: str
