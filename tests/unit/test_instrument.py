@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
+from detrain.analysis.project import read_project
 from detrain.instrument.find import find_training
-from detrain.instrument.project import read_project
 from detrain.instrument.rewrite import rewrite
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from detrain import __version__
+from detrain.analysis.project import Project, read_project
 from detrain.errors import DetrainError, UsageError
 from detrain.instrument.hook import Instrument
-from detrain.instrument.project import Project, read_project
 from detrain.runs.choose import Wanted, runs_root
 from detrain.runtime.api import close_session, ending, open_session
 from detrain.runtime.hooks import Hooks

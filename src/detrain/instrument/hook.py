@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from detrain.analysis.project import Project
 from detrain.instrument.find import Training, find_training
-from detrain.instrument.project import Project
 from detrain.instrument.rewrite import rewrite
 
 __all__ = ["Instrument"]
