@@ -7,6 +7,7 @@ import pytest
 from detrain.analysis.codes import CODES, SEVERITIES, is_known, longest_match
 from detrain.analysis.diagnostics import Diagnostic, loop_lines, suppressions
 from detrain.analysis.program import Span
+from detrain.analysis.select import Selection, in_order, shown, unknown_selectors
 
 
 def found(line, code="DT301"):
@@ -153,3 +154,67 @@ def test_marked_loops():
         "for x in y:  # detrain: loops\n    step()\n"
     )
     assert loop_lines(source) == {1, 4, 5, 6}
+
+
+def test_what_is_shown_by_itself():
+    plain = Selection()
+    assert plain.includes("DT301")
+    assert plain.includes("DT904")
+    assert not plain.includes("DT903")
+
+
+def test_selecting_leaves_the_rest_out_but_not_what_the_check_says_of_itself():
+    chosen = Selection(select=("DT3", "DT903"))
+    assert chosen.includes("DT301")
+    assert chosen.includes("DT903")
+    assert not chosen.includes("DT101")
+    assert chosen.includes("DT901")
+    assert not Selection(select=("DT3",), ignore=("DT901",)).includes("DT901")
+
+
+def test_the_closer_selector_wins_and_ignoring_wins_when_equal():
+    assert not Selection(ignore=("DT3",)).includes("DT301")
+    assert Selection(select=("DT301",), ignore=("DT3",)).includes("DT301")
+    assert not Selection(select=("DT3",), ignore=("DT301",)).includes("DT301")
+    assert not Selection(select=("DT3",), ignore=("DT3",)).includes("DT301")
+
+
+@pytest.mark.parametrize("pattern", ["tests/*", "tests", "tests/", "test_*.py", "*/test_a.py"])
+def test_codes_are_ignored_by_file(pattern):
+    chosen = Selection(by_file=((pattern, ("DT3",)),), root="/work")
+    assert not chosen.includes("DT301", "/work/tests/test_a.py")
+    assert chosen.includes("DT101", "/work/tests/test_a.py")
+    assert chosen.includes("DT301", "/work/train.py")
+
+
+def test_diagnostics_are_shown_in_order_and_once():
+    both = [
+        Diagnostic("DT301", "b", Span(9, file="b.py")),
+        Diagnostic("DT301", "a", Span(10, file="a.py")),
+        Diagnostic("DT101", "a", Span(9, file="a.py")),
+    ]
+    expected = (both[2], both[1], both[0])
+    assert shown([*both, *both], {"a.py": "", "b.py": ""}, Selection()) == expected
+    assert in_order(reversed(both)) == expected
+
+
+def test_what_a_comment_silences_is_not_shown_and_its_unknown_codes_are():
+    source = "a = now()  # detrain: ignore[DT301, DT999]\n"
+    both = [
+        Diagnostic("DT301", "a", Span(1, file="a.py")),
+        Diagnostic("DT105", "a", Span(1, file="a.py")),
+    ]
+    left = shown(both, {"a.py": source}, Selection())
+    assert [each.code for each in left] == ["DT105", "DT902"]
+    assert [each.code for each in shown(both, {"a.py": source}, Selection(ignore=("DT9",)))] == [
+        "DT105"
+    ]
+
+
+def test_a_diagnostic_without_source_is_shown():
+    unread = Diagnostic("DT901", "it has no text", Span(0, file="a.py"))
+    assert shown([unread], {}, Selection()) == (unread,)
+
+
+def test_unknown_selectors():
+    assert unknown_selectors(("DT3", "X", "DT999", "X")) == ("X", "DT999")
