@@ -170,6 +170,7 @@ def test_an_empty_line_can_be_marked():
 
 def test_summaries():
     assert plain() == "All clear: nothing found in 2 files\n"
+    assert plain(sources={}) == "Nothing to check: no program was found\n"
     assert plain(sources={"a": ""}) == "All clear: nothing found in 1 file\n"
     assert plain(ORDER, CLOCK, CLOCK).endswith("Found 1 error and 2 warnings in 1 file\n")
     assert plain(CLOCK, BROKEN).endswith("Found 1 error and 1 warning in 2 files\n")

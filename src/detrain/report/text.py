@@ -67,6 +67,8 @@ def diagnostic_text(diagnostic: Diagnostic, findings: Findings, width: int = 100
 def summary(findings: Findings) -> Text:
     """The last line."""
     counts = findings.counts()
+    if not counts and not findings.checked:
+        return Text.assemble(("Nothing to check", "bold yellow"), ": no program was found")
     if not counts:
         clear = f"nothing found in {_number(findings.checked, 'file')}"
         return Text.assemble(("All clear", "bold green"), ": ", clear)
