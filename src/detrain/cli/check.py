@@ -156,8 +156,9 @@ def _show(findings: Findings, kind: Format, output: Path | None) -> None:
             raise UsageError(f"{str(output)!r} can't be written: {error.strerror}") from None
         Console(stderr=True, highlight=False, soft_wrap=True).print(summary(findings))
     elif kind == "text":
-        console = Console(highlight=False, soft_wrap=True)
+        # In a file or a pipe each headline stays one line, for tools that read it by line.
+        console = Console(highlight=False)
         width = console.width if console.is_terminal else 100
-        console.print(text(findings, width), end="")
+        console.print(text(findings, width), end="", soft_wrap=not console.is_terminal)
     else:
         click.echo(render(findings, kind, __version__), nl=False)
