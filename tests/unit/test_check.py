@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -178,6 +179,22 @@ def test_formats_on_the_screen_and_in_a_file(check, tmp_path, kind):
     assert (written.exit_code, written.stdout) == (1, "")
     assert written.stderr == "Found 1 warning in 1 file\n"
     assert (tmp_path / "report").read_text() == shown.stdout
+
+
+def test_a_terminal_gets_colours_and_whole_words(check, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "60"}.items():
+        monkeypatch.setenv(name, value)
+    coloured = check("a.py", a="clock\n").stdout
+    assert "\x1b[1;33mDT301\x1b[0m" in coloured
+    plain = re.sub("\x1b\\[[0-9;]*m", "", coloured)
+    assert max(map(len, plain.split("\n"))) <= 60
+    assert plain.split("\n")[:2] == [
+        "a.py:1:1: DT301 the clock reaches training state: the word ",
+        "is clock",
+    ]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "33m" not in check("a.py").stdout
 
 
 def test_a_file_that_can_not_be_written(check):

@@ -116,6 +116,11 @@ def test_a_comment_at_the_end_of_a_file_speaks_of_nothing():
     assert hidden("") == []
 
 
+def test_a_file_that_can_not_be_parsed_is_not_silenced():
+    assert hidden("x = = 1  # detrain: ignore\n", "DT901") == []
+    assert hidden("x = = 1  # detrain: ignore\n", "DT301") == [1]
+
+
 def test_two_comments_add_up():
     source = "# detrain: ignore[DT101]\na()  # detrain: ignore[DT301]\n"
     assert hidden(source, "DT101") == hidden(source, "DT301") == [2]

@@ -162,8 +162,8 @@ _ALL = (
         "DT502",
         "training state is held where it can't be captured",
         "warning",
-        "State inside C code or behind an open handle shows in no field, so a checkpoint would miss "
-        "it.",
+        "State inside C code or behind an open handle shows in no field, so a checkpoint would "
+        "miss it.",
         "Hold the state in a variable or a field, and build the other object from it.",
     ),
     Code(

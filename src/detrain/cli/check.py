@@ -33,7 +33,14 @@ Analyse = Callable[[Path, tuple[str, ...]], "Analysis"]
 
 
 @click.command(short_help="Say what would keep a program from the same bits.")
-@click.option("--format", "kind", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How it is shown.",
+)
 @click.option("--select", metavar="CODES", multiple=True, help="Only these, as DT3,DT101.")
 @click.option("--ignore", metavar="CODES", multiple=True, help="Not these.")
 @click.option(
