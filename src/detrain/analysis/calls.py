@@ -413,6 +413,9 @@ class Calls(Rows):
         self, name: str, receiver: Value | None, given: Arguments, node: ast.Call
     ) -> Value:
         """Call a function or class of a library."""
+        if self.looks_at_all(name, given):
+            self.look_at_all(name, node)
+            return Value(None, self.gathered(given.all), NOTHING)
         row = lookup(name)
         if row is None and "." in name:
             # A method of a class by the class: `torch.Tensor.add(x, y)`.

@@ -62,6 +62,10 @@ class Lowered:
     """By generator: the ops that seed it."""
     calls: list[tuple[str, int, ast.Call, Scope]] = field(default_factory=list)
     """Library calls: the row's name, the op before it, the call, where it stands."""
+    opened: list[Span] = field(default_factory=list)
+    """Where variables are looked at or bound that can't be named: nothing may be dropped then."""
+    given_away: set[str] = field(default_factory=set)
+    """Functions that a library was given, and may call at any time."""
     varies: list[tuple[str, str, Span]] = field(default_factory=list)
     """Calls whose bits may vary: the row's name, why, and where."""
 
@@ -87,6 +91,8 @@ class Emitting:
         self.bound_globals: set[str] = set()
         self.renamed: dict[str, Place] = {}
         """Variables of the comprehensions around this place."""
+        self.loops = 0
+        """How many loops are around this place."""
         self.unsure: frozenset[str] | None = frozenset()
         """Variables whose writes an exception may skip; None: all."""
 
@@ -185,6 +191,11 @@ class Emitting:
         site = self._site()
         self.out.append(Mutate(place, unique(reads), deep, site=site, span=self.span(node)))
         return site
+
+    def look(self, value: Value, node: ast.AST) -> None:
+        """Look at a value that nothing is made of: what is not there can't be looked at."""
+        if value.all_reads:
+            self.bind(self.temporary(), "pure", value.all_reads, node)
 
     def draw(self, generator: Place, node: ast.AST) -> Place:
         """A draw from a generator; gives where the number is."""
@@ -298,10 +309,19 @@ class Emitting:
                 continue
             self.bind_value((*holder, ELEMENT), value, node)
 
-    def made(self, reads: tuple[Place, ...], held: list[Value], tags: Tags, node: ast.AST) -> Value:
-        """A new object that keeps hold of others."""
+    def made(
+        self,
+        reads: tuple[Place, ...],
+        held: list[Value],
+        tags: Tags,
+        node: ast.AST,
+        kind: str = "",
+    ) -> Value:
+        """A new object that keeps hold of others; `kind` is what a library makes."""
         target = self.temporary()
-        self.bind(target, "new", reads, node)
+        site = self.bind(target, "new", reads, node)
+        if kind:
+            self.lowered.kinds[site] = kind
         self.hold(target, held, node)
         return Value(target, (), tags)
 

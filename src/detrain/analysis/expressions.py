@@ -84,8 +84,9 @@ class Expressions(Emitting):
         return Value(tags=SCALAR)
 
     def _value_JoinedStr(self, node: ast.JoinedStr) -> Value:
-        parts = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
-        return self.scalar([self.value(each) for each in parts])
+        parts = [part for part in node.values if isinstance(part, ast.FormattedValue)]
+        specs = [part.format_spec for part in parts if part.format_spec is not None]
+        return self.scalar([self.value(each) for each in (*(p.value for p in parts), *specs)])
 
     def _value_Compare(self, node: ast.Compare) -> Value:
         values = [self.value(each) for each in (node.left, *node.comparators)]
@@ -291,6 +292,10 @@ class Expressions(Emitting):
 
     def function_value(self, node: Code) -> Value:
         """A function of the project as a value."""
+        if isinstance(node, ast.Lambda):
+            given = [self.value(e) for e in (*node.args.defaults, *node.args.kw_defaults) if e]
+            for each in given:
+                self.look(each, node)
         for inner in self.scope.inner:
             if inner.node is node:
                 return Value(tags=frozenset({("function", inner.key)}))

@@ -101,7 +101,7 @@ class GivingAway(Expressions):
                 if not (number == 0 and value.of("bound")):
                     known = self.facts.variables[parameter_key(scope, name)]
                     self.facts.learn(known, UNKNOWN)
-            self.facts.reach(key)
+            self.lowered.given_away.add(key)
             self.call_function(key, tuple(places), node, target)
         return target
 

@@ -7,7 +7,7 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Project", "read_project"]
+__all__ = ["Project", "imported_files", "read_project"]
 
 _LIBRARIES = tuple(
     str(Path(path).resolve()) + "/"
@@ -61,11 +61,13 @@ def read_project(script: Path, search: tuple[str, ...]) -> Project:
         trees[str(path)] = tree
         for node in ast.walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
-                todo += _files(node, path, roots)
+                todo += imported_files(node, path, roots)
     return Project(script, trees, roots)
 
 
-def _files(node: ast.Import | ast.ImportFrom, importer: Path, roots: tuple[str, ...]) -> list[Path]:
+def imported_files(
+    node: ast.Import | ast.ImportFrom, importer: Path, roots: tuple[str, ...]
+) -> list[Path]:
     """The local files that an import statement may mean."""
     if isinstance(node, ast.Import):
         names, bases = [alias.name for alias in node.names], [Path(root) for root in roots]

@@ -24,6 +24,7 @@ _ITERATORS = frozenset(
 )  # fmt: skip
 """What goes over its arguments, one item after the other."""
 
+_CHOOSES = frozenset({"builtins.max", "builtins.min", "builtins.sum", "builtins.abs"})
 _COPIES = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})
 
 _SCALARS = frozenset(
@@ -58,6 +59,10 @@ _UPDATES = frozenset(
      "optax.GradientTransformation.update", "flax.nnx.Optimizer.update"}
 )  # fmt: skip
 
+_LOOKS_AT_ALL = frozenset(
+    f"builtins.{name}" for name in ("globals", "locals", "vars", "exec", "eval", "dir")
+)
+_EXECUTES = frozenset({"builtins.exec", "builtins.eval"})
 _MODES = frozenset({"torch.nn.Module.train", "torch.nn.Module.eval"})
 
 
@@ -91,6 +96,23 @@ class Rows(Items):
         if row.name.rpartition(".")[2] in TRAIN_OPS:
             return replace(result, tags=result.tags | {("trains",)})
         return result
+
+    def looks_at_all(self, name: str, given: Arguments) -> bool:
+        """Whether a call may look at variables that it doesn't name."""
+        return name in _LOOKS_AT_ALL and (not given.all or name in _EXECUTES)
+
+    def look_at_all(self, name: str, node: ast.AST) -> None:
+        """`globals()`, `exec` and the like: every variable of the module may be looked at."""
+        if self.scope.kind == "function" or self.loops:
+            self.lowered.opened.append(self.span(node))
+        module = self.scope.module
+        places = tuple((module.prefix + each,) for each in sorted(module.scope.bound))
+        self.bind(self.temporary(), "pure", places, node)
+        if name in _EXECUTES:
+            for place in places:
+                with self.block() as block:
+                    self.bind(place, "new", (place,), node)
+                self.branch((), block, [], node)
 
     def _read_by(self, row: Row, receiver: Value | None, values: list[Value]) -> tuple[Place, ...]:
         """What a call looks at: of a scheduler's or optimizer's settings, only these."""
@@ -205,6 +227,10 @@ class Rows(Items):
         short = row.name.rpartition(".")[2]
         if _is_scalar(row.name, short):
             return Value(None, reads, SCALAR)
+        if row.name in _CHOOSES and all(value.is_scalar for value in given.all):
+            return Value(None, reads, SCALAR)
+        if row.name == "builtins.next" and given.positional:
+            return self.item_of(given.positional[0], node)
         if row.name in _ITERATORS:
             return self._iterator(row.name, given, reads, node)
         if row.name in _COPIES or row.name == "builtins.set":
@@ -238,11 +264,10 @@ class Rows(Items):
         if not row.wraps:
             if row.makes == "array":
                 return Value(None, reads, frozenset(tags))
-            made = self.made(reads, [], frozenset(tags), node)
+            made = self.made(reads, [], frozenset(tags), node, row.makes)
         else:
-            made = self.made(
-                self.gathered([v for v in values if v.is_scalar]), values, frozenset(tags), node
-            )
+            scalars = self.gathered([v for v in values if v.is_scalar])
+            made = self.made(scalars, values, frozenset(tags), node, row.makes)
         return self._known(row, made, values, given, node)
 
     def _known(

@@ -162,7 +162,7 @@ class Statements(Calls):
     # ---------------------------------------------------------------- assignments
 
     def _Expr(self, node: ast.Expr) -> None:
-        self.value(node.value)
+        self.look(self.value(node.value), node)
 
     def _Assign(self, node: ast.Assign) -> None:
         first = node.targets[0]
@@ -243,7 +243,7 @@ class Statements(Calls):
             if isinstance(target, ast.Name):
                 place = self.place_of(target.id)
                 if place is not None:
-                    self.bind(place, "pure", (), node)
+                    self.bind(place, "pure", (place,), node)
             elif isinstance(target, ast.Subscript | ast.Attribute):
                 value = self.value(target.value)
                 if value.place is not None:
@@ -357,13 +357,15 @@ class Statements(Calls):
 
     def _Raise(self, node: ast.Raise) -> None:
         if node.exc is not None:
-            self.value(node.exc)
+            self.look(self.value(node.exc), node)
         if self.unsure == frozenset() and self.scope.kind == "function":
             self.leave("return", None, node)
 
     def _Assert(self, node: ast.Assert) -> None:
         test = self.value(node.test)
         with self.block() as block:
+            if node.msg is not None:
+                self.look(self.value(node.msg), node)
             self.bind(self.temporary(), "pure", (), node)
         self.branch(test.all_reads, block, [], node)
 
@@ -388,8 +390,10 @@ class Statements(Calls):
         over = self.value(node.iter)
         label = self._loop_label(node)
         with self.block() as body:
+            self.loops += 1
             self._items(node.target, node.iter, over, node)
             self.statements(node.body)
+            self.loops -= 1
         self.loop(label, "for", over.all_reads, body, node)
         self._after(node)
 
@@ -430,6 +434,7 @@ class Statements(Calls):
     def _While(self, node: ast.While) -> None:
         label = self._loop_label(node)
         with self.block() as body:
+            self.loops += 1
             test = self.value(node.test)
             simple = not self.out
             if not simple:
@@ -437,6 +442,7 @@ class Statements(Calls):
                     self.leave("break", None, node)
                 self.branch(test.all_reads, [], stop, node)
             self.statements(node.body)
+            self.loops -= 1
         constant = isinstance(node.test, ast.Constant)
         reads = test.all_reads if simple and not constant else ()
         self.loop(label, "while", reads, body, node)
@@ -468,6 +474,7 @@ class Statements(Calls):
         before = self.unsure
         for item in node.items:
             value = self.value(item.context_expr)
+            self.look(value, node)
             entered = self.call_method(value, "__enter__", [], node)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, entered if entered is not None else value, node)
@@ -503,6 +510,8 @@ class Statements(Calls):
             self.out += [*body, *otherwise]
         for handler in node.handlers:
             with self.block() as block:
+                if handler.type is not None:
+                    self.look(self.value(handler.type), node)
                 if handler.name:
                     self._bind_name(handler.name, Value(tags=SCALAR), handler)
                 self.statements(handler.body)
@@ -536,6 +545,8 @@ class Statements(Calls):
                 name = getattr(each, "name", None) or getattr(each, "rest", None)
                 if isinstance(name, str):
                     self._bind_name(name, self._part(subject), node)
+                if isinstance(each, ast.MatchValue):
+                    self.look(self.value(each.value), node)
             guard = self.value(case.guard) if case.guard is not None else None
             with self.block() as body:
                 self.statements(case.body)

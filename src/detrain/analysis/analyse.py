@@ -1,0 +1,56 @@
+"""The whole way: script → project → program → cells and causes → loops → plan and diagnostics."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from detrain.analysis.cells import Cells
+from detrain.analysis.diagnostics import Diagnostic, loop_lines
+from detrain.analysis.frontend import Source, lower
+from detrain.analysis.infer import Causes
+from detrain.analysis.loops import TrainingLoops, find_loops
+from detrain.analysis.planning import plan_python
+from detrain.analysis.project import Project, read_project
+from detrain.plan import Plan
+
+__all__ = ["Analysis", "analyse", "analyse_script"]
+
+_DEEP_ENOUGH = 10_000
+"""Frames: long expressions are deep trees."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is known of a program: what was found in it, and the text of each of its files."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    sources: dict[str, str] = field(default_factory=dict)
+    plan: Plan = Plan()
+    source: Source | None = None
+    cells: Cells | None = None
+    causes: Causes | None = None
+    loops: TrainingLoops | None = None
+
+
+def analyse_script(script: Path, search: tuple[str, ...]) -> Analysis:
+    """Analyse a script and the local modules that it imports."""
+    return analyse(read_project(script, search))
+
+
+def analyse(project: Project) -> Analysis:
+    """Analyse a project."""
+    sources = {path: Path(path).read_text(errors="replace") for path in project.trees}
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEEP_ENOUGH))
+    try:
+        source = lower(project)
+        marked = {path: frozenset(loop_lines(text)) for path, text in sources.items()}
+        loops = find_loops(source, marked)
+        cells = Cells(source.program)
+        causes = Causes(cells)
+        plan = plan_python(source, cells, causes, loops)
+    finally:
+        sys.setrecursionlimit(before)
+    return Analysis((), sources, plan, source, cells, causes, loops)
