@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from detrain.analysis import derive as derivation
-from detrain.analysis.cells import Cells
+from detrain.analysis.cells import Cells, Effects
 from detrain.analysis.check import check
 from detrain.analysis.derive import cuts_of, derive, plan_of
 from detrain.analysis.heap import mix
 from detrain.analysis.interpret import Machine, OutOfFuel, resume
 from detrain.analysis.pretty import parse, print_program
+from detrain.analysis.program import walk_ops
 from detrain.plan import decode_plan, encode_plan
 
 pytestmark = pytest.mark.slow
@@ -34,8 +35,8 @@ def run(program, schedule, cut_at=0):
     return machine
 
 
-def interrupted(program, schedule, where):
-    """A run of the program that was interrupted somewhere, and the plan of that place."""
+def interrupted(program, schedule, where, crowd=48):
+    """A run of the program that was interrupted somewhere, and the levels of that place's plan."""
     whole = run(program, schedule)
     if not whole.heads:
         return None
@@ -43,7 +44,24 @@ def interrupted(program, schedule, where):
     assert machine.emitted == whole.emitted
     cuts = {tuple(op.site for _, op in cut.chain): cut for cut in cuts_of(program)}
     cut = cuts.get(machine.cut.chain)
-    return None if cut is None else (machine, derive(Cells(program), cut))
+    if cut is None:
+        return None
+    cells = Cells(program, crowd)
+    return machine, [
+        (each_object(cells, level.restore), each_object(cells, level.changed))
+        for level in derive(cells, cut).levels
+    ]
+
+
+def each_object(cells, found):
+    """Cells of objects that are taken for one, as those of each of them."""
+    ops = [op.site for _, block in cells.scopes for op in walk_ops(block)]
+    return {
+        (kind, str(site), name) if kind else (kind, owner, name)
+        for kind, owner, name in found
+        for site in (ops if kind else [0])
+        if not kind or str(cells.object(site)) == owner
+    }
 
 
 def continues(program, machine, levels):
@@ -53,11 +71,7 @@ def continues(program, machine, levels):
     return found == machine.emitted[machine.cut.emitted :]
 
 
-def levels_of(plan):
-    return [(level.restore, level.changed) for level in plan.levels]
-
-
-def counterexamples(seeds):
+def counterexamples(seeds, crowd=48):
     """Programs that do not continue from their plan, how many did, and how many were refused."""
     wrong, right, refused = [], 0, 0
     for seed in seeds:
@@ -67,11 +81,10 @@ def counterexamples(seeds):
             refused += 1
             continue
         try:
-            found = interrupted(program, seed % 4, draw.randrange(1000))
+            found = interrupted(program, seed % 4, draw.randrange(1000), crowd)
             if found is None:
                 continue
-            machine, plan = found
-            if continues(program, machine, levels_of(plan)):
+            if continues(program, *found):
                 right += 1
             else:
                 wrong.append(program)
@@ -93,8 +106,7 @@ def test_a_run_continues_from_its_plan(draw, where, schedule):
     try:
         found = interrupted(program, schedule, where)
         if found is not None:
-            machine, planned = found
-            assert continues(program, machine, levels_of(planned)), print_program(program)
+            assert continues(program, *found), print_program(program)
     except OutOfFuel:
         return
 
@@ -117,14 +129,20 @@ def test_the_property_is_about_something():
     assert raced > 4
 
 
+def test_objects_that_are_taken_for_one_are_restored_as_well():
+    wrong, right, _ = counterexamples(range(400), crowd=1)
+    assert wrong == []
+    assert right > 150
+
+
 def test_a_broken_rule_is_found(monkeypatch):
     """If what loops write counted as unchanged, or the way needed nothing, runs would go wrong."""
     plain = Cells.effects
 
     def forgetful(self, scope, op):
         found = plain(self, scope, op)
-        found.writes = {cell for cell in found.writes if cell[0] == "object"}
-        return found
+        written = self.set(cell for cell in found.writes if cell[0] == "object")
+        return Effects(found.reads, written, found.surely)
 
     monkeypatch.setattr(Cells, "effects", forgetful)
     assert counterexamples(range(150))[0]

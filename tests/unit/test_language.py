@@ -242,3 +242,26 @@ main
     assert check(program) == []
     assert names(plans(text)["l0",].levels[0].restore) == ["@numpy"]
     assert len(Machine(program, schedule=random.Random(0), world=hash).run()) == 1
+
+
+def test_only_chains_to_wanted_loops_are_followed_and_not_all_of_them():
+    def ways(depth):
+        calls = "".join(
+            f"def f{n}(x)\n  call f{n + 1}(x)\n  call f{n + 1}(x)\n" for n in range(depth)
+        )
+        last = f"def f{depth}(x)\n  loop l0 y in x\n    emit y\n"
+        return parse(f"{calls}{last}main\n  loop l1 x in a\n    call f0(x)\n")
+
+    assert [cut.labels for cut in cuts_of(ways(1))] == [("l1",), ("l1", "l0"), ("l1", "l0")]
+    assert len(list(cuts_of(ways(40)))) == 1 + 64
+    assert [cut.labels for cut in cuts_of(ways(40), lambda op: op.label == "l1")] == [("l1",)]
+
+
+def test_where_many_objects_come_together_they_are_one():
+    made = "".join(f"  bind x{n} = new()\n  bind xs[] = x{n}\n" for n in range(60))
+    text = f"main\n  bind xs = new()\n{made}  bind y = xs[]\n  bind y.f = pure()\n"
+    cells = Cells(parse(text))
+    assert len(cells.cells("", ("y", "f"))[0]) == 1
+    assert cells.cells("", ("y", "f"))[0] == cells.cells("", ("x7", "f"))[0]
+    few = Cells(parse(text), crowd=60)
+    assert len(few.cells("", ("y", "f"))[0]) == 60

@@ -14,18 +14,20 @@ is live and would be wrong is *carried*: restored. What is dead is *scratch*: dr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 
-from detrain.analysis.cells import Cell, Cells
+from detrain.analysis.cells import Cell, Cells, CellSet
 from detrain.analysis.infer import Causes
-from detrain.analysis.live import Liveness
 from detrain.analysis.pretty import print_op
 from detrain.analysis.program import Branch, Call, Loop, Op, Program, blocks_of, walk_ops
 from detrain.analysis.types import Type
 from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel
 
 __all__ = ["Cut", "CutPlan", "LevelPlan", "cuts_of", "derive", "plan_of", "type_at"]
+
+_MOST_CHAINS = 64
 
 Step = tuple[str, Op]
 """A call or a sequential loop on the way to a cut, with the function that it stands in."""
@@ -53,8 +55,8 @@ class LevelPlan:
     """One loop around a cut. `changed` is what the rebuilt program may have otherwise there."""
 
     label: str
-    restore: frozenset[Cell]
-    changed: frozenset[Cell]
+    restore: CellSet
+    changed: CellSet
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,18 @@ class CutPlan:
 
     cut: Cut
     levels: tuple[LevelPlan, ...]
-    live: frozenset[Cell]
+    live: Set[Cell]
 
 
-def cuts_of(program: Program) -> Iterator[Cut]:
-    """All places where a run can be interrupted; loops of recursive functions are left out."""
+def cuts_of(program: Program, wanted: Callable[[Loop], bool] | None = None) -> Iterator[Cut]:
+    """The places where a run can be interrupted, at `wanted` loops only if that is given.
+
+    A function is not entered again inside itself, and only the first 64 chains of calls that lead
+    to it are followed: there can be exponentially many.
+    """
     functions = {each.name: each for each in program.functions}
+    leading = _leading_to(program, wanted)
+    entries: Counter[str] = Counter()
 
     def inside(scope: str, block: tuple[Op, ...], chain: tuple[Step, ...]) -> Iterator[Cut]:
         for op in block:
@@ -76,42 +84,66 @@ def cuts_of(program: Program) -> Iterator[Cut]:
                 continue
             if isinstance(op, Loop):
                 longer = (*chain, (scope, op))
-                yield Cut(longer)
+                if wanted is None or wanted(op):
+                    yield Cut(longer)
                 yield from inside(scope, op.body, longer)
             elif isinstance(op, Branch):
                 for each in blocks_of(op):
                     yield from inside(scope, each, chain)
             elif isinstance(op, Call):
-                entered = {each.function for _, each in chain if isinstance(each, Call)}
-                if op.function not in entered and op.function in functions:
+                if op.function not in leading or entries[op.function] >= _MOST_CHAINS:
+                    continue
+                if not any(
+                    isinstance(each, Call) and each.function == op.function for _, each in chain
+                ):
+                    entries[op.function] += 1
                     body = functions[op.function].body
                     yield from inside(op.function, body, (*chain, (scope, op)))
 
     yield from inside("", program.main, ())
 
 
+def _leading_to(program: Program, wanted: Callable[[Loop], bool] | None) -> set[str]:
+    """The functions in which, or in what they call, there are wanted loops."""
+    callers: defaultdict[str, list[str]] = defaultdict(list)
+    todo: list[str] = []
+    for function in program.functions:
+        for op in walk_ops(function.body):
+            if isinstance(op, Call):
+                callers[op.function].append(function.name)
+            elif isinstance(op, Loop) and (wanted is None or wanted(op)):
+                todo.append(function.name)
+    found: set[str] = set()
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += callers[name]
+    return found
+
+
 def derive(cells: Cells, cut: Cut) -> CutPlan:
     """The plan of a cut."""
-    live = Liveness(cells).at(cut.chain)
-    wrong: set[Cell] = set()
+    live = cells.liveness.at(cut.chain)
+    wrong = cells.nothing
     levels: list[LevelPlan] = []
     way = _Way(cells)
     for number, (scope, op) in enumerate(cut.chain):
         rest = cut.chain[number + 1 :]
         if isinstance(op, Loop):
             wrong |= cells.effects(scope, op).writes
-            changed = frozenset(wrong)
+            changed = wrong
             if not rest:
-                levels.append(LevelPlan(op.label, frozenset(live & wrong), changed))
+                levels.append(LevelPlan(op.label, live & wrong, changed))
                 break
             way.begin(wrong)
             way.enter(scope, op)
             way.go(scope, op.body, rest[0][1])
-            levels.append(LevelPlan(op.label, frozenset(way.needs), changed))
+            levels.append(LevelPlan(op.label, way.needs, changed))
             wrong = way.wrong - way.needs
         else:
             assert isinstance(op, Call)
-            function = cells.program.function(op.function)
+            function = cells.functions[op.function]
             if not levels:
                 continue  # setup: all is right
             # A new frame: its variables are as unbound, or as bound, as they were.
@@ -119,9 +151,9 @@ def derive(cells: Cells, cut: Cut) -> CutPlan:
             way.go(op.function, function.body, rest[0][1])
             # What the way needs inside the function is restored at the loop around it.
             last = levels.pop()
-            levels.append(LevelPlan(last.label, last.restore | way.needs, last.changed))
+            levels.append(LevelPlan(last.label, way.needs | last.restore, last.changed))
             wrong = way.wrong - way.needs
-    return CutPlan(cut, tuple(_without_whole(cells, cut, each) for each in levels), frozenset(live))
+    return CutPlan(cut, tuple(_without_whole(cells, cut, each) for each in levels), live)
 
 
 def _without_whole(cells: Cells, cut: Cut, level: LevelPlan) -> LevelPlan:
@@ -129,9 +161,11 @@ def _without_whole(cells: Cells, cut: Cut, level: LevelPlan) -> LevelPlan:
 
     Such objects are saved whole with the place that holds them.
     """
-    unchanged = {c for scope in cut.scopes for c in cells.variables(scope)} - level.changed
-    anchored = cells.below(unchanged, level.changed)
-    kept = frozenset(c for c in level.restore if c[0] == "" or c in anchored)
+    variables = cells.nothing
+    for scope in cut.scopes:
+        variables |= cells.variables(scope)
+    anchored = cells.below(variables - level.changed, level.changed)
+    kept = level.restore - (cells.of_objects - anchored)
     return LevelPlan(level.label, kept, level.changed)
 
 
@@ -140,12 +174,11 @@ class _Way:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        self.wrong: set[Cell] = set()
-        self.needs: set[Cell] = set()
+        self.wrong = self.needs = cells.nothing
 
-    def begin(self, wrong: set[Cell]) -> None:
+    def begin(self, wrong: CellSet) -> None:
         """From a head at which these cells are wrong unless they are restored."""
-        self.wrong, self.needs = set(wrong), set()
+        self.wrong, self.needs = wrong, self._cells.nothing
 
     def enter(self, scope: str, op: Loop) -> None:
         """From the head of a loop into its body: a test is evaluated, an item bound."""
@@ -164,24 +197,22 @@ class _Way:
                 return True
             if isinstance(op, Branch):
                 self._read(header.reads)
-                if any(_contains(each, target) for each in blocks_of(op)):
-                    for each in blocks_of(op):
-                        if _contains(each, target):
-                            return self.go(scope, each, target)
+                if self._cells.contains(op, target):
+                    return any(self.go(scope, each, target) for each in self._with(op, target))
             found = self._cells.effects(scope, op)
             self._read(found.reads)
             # What is written from what is right is right, if it is surely written.
             self.wrong -= found.surely
         return False
 
-    def _read(self, reads: set[Cell]) -> None:
+    def _with(self, op: Op, target: Op) -> Iterator[tuple[Op, ...]]:
+        """The block of an op that an op inside it is in."""
+        for block in blocks_of(op):
+            if any(each is target or self._cells.contains(each, target) for each in block):
+                yield block
+
+    def _read(self, reads: CellSet) -> None:
         self.needs |= reads & self.wrong
-
-
-def _contains(block: tuple[Op, ...], target: Op) -> bool:
-    return any(
-        op is target or any(_contains(each, target) for each in blocks_of(op)) for op in block
-    )
 
 
 # ------------------------------------------------------------------------ types, and the plan
@@ -195,8 +226,8 @@ def type_at(cells: Cells, causes: Causes, plan: CutPlan, cell: Cell) -> Type:
         return Type(found, "scratch")
     if cell in last.restore:
         return Type(found, "carried")
-    written = {c for scope, op in plan.cut.chain for c in cells.effects(scope, op).writes}
-    return Type(found, "rebuilt" if cell in written else "setup")
+    is_written = any(cell in cells.effects(scope, op).writes for scope, op in plan.cut.chain)
+    return Type(found, "rebuilt" if is_written else "setup")
 
 
 def plan_of(program: Program) -> Plan:
@@ -242,7 +273,7 @@ def _demands(program: Program, causes: Causes, carried: set[Cell]) -> Iterator[P
         for block in (program.main, *(each.body for each in program.functions))
         for op in walk_ops(block)
     }
-    reached = set(causes.emitted | causes.deciding)
+    reached = {*causes.emitted, *causes.deciding}
     reached.update(cause for cell in carried for cause in causes.of.get(cell, ()))
     for cause in reached:
         op = ops[cause.site]

@@ -8,9 +8,11 @@ in every run.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable, Set
+from itertools import accumulate
 
-from detrain.analysis.cells import Cell, Cells, targets_of
-from detrain.analysis.live import Liveness
+from detrain.analysis.bitset import BitSet, Numbering, closures
+from detrain.analysis.cells import Cell, Cells, CellSet, targets_of
 from detrain.analysis.pretty import print_place
 from detrain.analysis.program import (
     Branch,
@@ -28,107 +30,126 @@ from detrain.analysis.types import Cause
 
 __all__ = ["Causes"]
 
-_NONE: frozenset[Cause] = frozenset()
-
 
 class Causes:
     """The causes of the cells of a program, and of what it emits and decides."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        program = cells.program
-        self._scopes = [*((each.name, each.body) for each in program.functions), ("", program.main)]
-        self.of: defaultdict[Cell, set[Cause]] = defaultdict(set)
-        self.emitted: set[Cause] = set()
-        """Causes of what the program shows."""
-        self.deciding: set[Cause] = set()
-        """Causes of what decides which way the program goes."""
-        self._control: defaultdict[str, set[Cause]] = defaultdict(set)
-        self._returned: defaultdict[str, set[Cause]] = defaultdict(set)
+        self._flow = _Flow()
         self._parallel = self._parallel_functions()
         self._find_races()
-        size = -1
-        while size != (size := self._size()):
-            for scope, block in self._scopes:
-                parallel = self._parallel.get(scope, 0)
-                self._block(scope, block, frozenset(self._control[scope]), parallel)
+        for scope, block in cells.scopes:
+            control = self._flow.node(("control", scope))
+            self._block(scope, block, control, self._parallel.get(scope, 0))
+        found = self._flow.solve()
+        self.of: defaultdict[Cell, Set[Cause]] = defaultdict(frozenset)
+        for key, each in found.items():
+            match key:
+                case (str(kind), str(owner), str(name)) if each:
+                    self.of[kind, owner, name] = each
+        self.emitted: Set[Cause] = found["emitted"]
+        """Causes of what the program shows."""
+        self.deciding: Set[Cause] = found["deciding"]
+        """Causes of what decides which way the program goes."""
 
-    def _size(self) -> int:
-        kept = (self.of, self._control, self._returned)
-        return sum(len(found) for each in kept for found in each.values()) + len(self.emitted)
-
-    def _block(
-        self, scope: str, block: tuple[Op, ...], control: frozenset[Cause], parallel: int
-    ) -> None:
+    def _block(self, scope: str, block: tuple[Op, ...], control: int, parallel: int) -> None:
+        """Say what flows where in a block, which runs or not as `control` says."""
+        flow = self._flow
         for op in block:
-            header = self._cells.header(scope, op)
-            found = set(control).union(*(self.of[cell] for cell in header.reads))
+            reads, reads_below, writes, writes_below, _ = self._cells.touched(scope, op)
+            node = flow.node(("op", op.site))
+            flow.add(control, node)
+            self._read(reads, reads_below, node)
             match op:
                 case Draw(generator=generator):
-                    found.add(
+                    flow.cause(
                         Cause("race", op.site)
                         if parallel
-                        else Cause("draw", op.site, print_place(generator))
+                        else Cause("draw", op.site, print_place(generator)),
+                        node,
                     )
                 case Key():
-                    found.add(Cause("key", op.site))
+                    flow.cause(Cause("key", op.site), node)
                 case Observe(what=what):
-                    found.add(Cause("race" if parallel else "world", op.site, what))
+                    flow.cause(Cause("race" if parallel else "world", op.site, what), node)
                 case Emit():
-                    self.emitted |= found
+                    flow.add(node, flow.node("emitted"))
                     if parallel:  # in which order things are shown
-                        self.emitted.add(Cause("race", op.site))
+                        flow.cause(Cause("race", op.site), flow.node("emitted"))
                 case Leave("return"):
-                    self._returned[scope] |= found
+                    flow.add(node, flow.node(("returned", scope)))
                 case Call():
-                    found |= self._call(scope, op, control)
-            for cell in header.writes:
-                self.of[cell] |= found
-            if isinstance(op, Branch | Loop):
-                self._inside(scope, op, frozenset(found), parallel)
+                    self._call(scope, op, node, control)
+                case Branch() | Loop():
+                    self._inside(scope, op, node, parallel)
+            self._write(node, writes)
+            for site in writes_below:
+                flow.add(node, self._all_below(site, into=True))
 
-    def _inside(
-        self, scope: str, op: Branch | Loop, found: frozenset[Cause], parallel: int
-    ) -> None:
-        self.deciding |= found
+    def _read(self, cells: CellSet, whole: BitSet[int], node: int) -> None:
+        for cell in cells:
+            self._flow.add(self._flow.node(cell), node)
+        for site in whole:
+            self._flow.add(self._all_below(site, into=False), node)
+
+    def _write(self, node: int, cells: CellSet) -> None:
+        for cell in cells:
+            self._flow.add(node, self._flow.node(cell))
+
+    def _all_below(self, site: int, *, into: bool) -> int:
+        """A node that stands for all that can be reached from objects: as a source, or a target."""
+        flow, key = self._flow, ("into" if into else "from", site)
+        if flow.knows(key):
+            return flow.node(key)
+        start = flow.node(key)
+        todo = [(site, start)]
+        while todo:
+            site, node = todo.pop()
+            fields, held = self._cells.fields_and_held(site)
+            others = [(key[0], each) for each in held]
+            todo += [(each[1], flow.node(each)) for each in others if not flow.knows(each)]
+            for other in [*fields, *others]:
+                flow.add(*((node, flow.node(other)) if into else (flow.node(other), node)))
+        return start
+
+    def _inside(self, scope: str, op: Branch | Loop, node: int, parallel: int) -> None:
+        flow = self._flow
+        flow.add(node, flow.node("deciding"))
         if isinstance(op, Branch):
-            for block in (op.then, op.otherwise):
-                self._block(scope, block, found, parallel)
+            self._block(scope, op.then, node, parallel)
+            self._block(scope, op.otherwise, node, parallel)
             return
         for place in targets_of(op):
-            for cell in self._cells.cells(scope, place)[0]:
-                self.of[cell] |= found
-        self._block(scope, op.body, found, parallel or (op.site if op.how == "par" else 0))
+            self._write(node, self._cells.cells(scope, place)[0])
+        self._block(scope, op.body, node, parallel or (op.site if op.how == "par" else 0))
         if op.into is not None and op.result is not None:
-            given = set(found).union(
-                *(self.of[cell] for cell in self._cells.read(scope, op.result))
-            )
+            given = flow.node(("given", op.site))
+            flow.add(node, given)
+            cells, passed = self._cells.cells(scope, op.result)
+            self._read(cells | passed, self._cells.sites(scope, op.result), given)
             if op.unordered:
-                given.add(Cause("race", op.site))
-            made = {("object", str(op.site), name) for name in ("", "[]")}
-            for cell in made | self._cells.cells(scope, op.into)[0]:
-                self.of[cell] |= given
+                flow.cause(Cause("race", op.site), given)
+            self._write(given, self._cells.given(scope, op).writes)
+            self._write(given, self._cells.cells(scope, op.into)[0])
 
-    def _call(self, scope: str, op: Call, control: frozenset[Cause]) -> set[Cause]:
-        function = self._cells.program.function(op.function)
-        self._control[op.function] |= control
-        for parameter, place in zip(function.parameters, op.arguments, strict=True):
+    def _call(self, scope: str, op: Call, node: int, control: int) -> None:
+        flow = self._flow
+        flow.add(control, flow.node(("control", op.function)))
+        flow.add(flow.node(("returned", op.function)), node)
+        parameters = self._cells.functions[op.function].parameters
+        for parameter, place in zip(parameters, op.arguments, strict=True):
+            bound = flow.node(self._cells.variable(op.function, parameter))
             for cell in self._cells.cells(scope, place)[0]:
-                self.of[self._cells.variable(op.function, parameter)] |= self.of[cell]
-        return set(self._returned[op.function])
+                flow.add(flow.node(cell), bound)
 
     # ---------------------------------------------------------------- parallel loops
 
     def _parallel_functions(self) -> dict[str, int]:
         """Functions that a parallel loop may call, with the loop's site."""
         found: dict[str, int] = {}
-        bodies = dict(self._scopes)
-        todo = [
-            (op.site, op.body)
-            for _, block in self._scopes
-            for op in walk_ops(block)
-            if isinstance(op, Loop) and op.how == "par"
-        ]
+        bodies = dict(self._cells.scopes)
+        todo = [(op.site, op.body) for _, op in self._parallel_loops()]
         while todo:
             site, block = todo.pop()
             for op in walk_ops(block):
@@ -137,27 +158,73 @@ class Causes:
                     todo.append((site, bodies[op.function]))
         return found
 
+    def _parallel_loops(self) -> list[tuple[str, Loop]]:
+        return [
+            (scope, op)
+            for scope, block in self._cells.scopes
+            for op in walk_ops(block)
+            if isinstance(op, Loop) and op.how == "par"
+        ]
+
     def _find_races(self) -> None:
         """What iterations of a parallel loop change for each other, and leave behind."""
-        for scope, block in self._scopes:
-            for op in walk_ops(block):
-                if isinstance(op, Loop) and op.how == "par":
-                    for cell in self._raced(scope, op):
-                        self.of[cell].add(Cause("race", op.site))
+        loops = self._parallel_loops()
+        if not loops:
+            return
+        cells = self._cells
+        all_ops = [(scope, op) for scope, block in cells.scopes for op in walk_ops(block)]
+        reads = [cells.header(scope, op).reads for scope, op in all_ops]
+        join = CellSet.__or__
+        # What is read before each op and after it, as the program is written.
+        before = list(accumulate(reads, join, initial=cells.nothing))
+        after = list(accumulate(reversed(reads), join, initial=cells.nothing))[::-1]
+        position = {op.site: number for number, (_, op) in enumerate(all_ops)}
+        for scope, op in loops:
+            inside = list(walk_ops(op.body))
+            start = position[op.site]
+            outside = before[start] | after[start + 1 + len(inside)]
+            race = self._flow.node(("race", op.site))
+            self._flow.cause(Cause("race", op.site), race)
+            self._write(race, self._raced(scope, op, inside, outside))
 
-    def _raced(self, scope: str, op: Loop) -> set[Cell]:
-        body = self._cells.block(scope, op.body)
-        first_read = Liveness(self._cells).of_iteration(scope, op)
-        shared = {c for c in body.writes if c[0] == "object" or c[1] != scope or c in first_read}
-        inside = {id(each) for each in walk_ops(op.body)}
-        outside: set[Cell] = set()
-        for other, block in self._scopes:
-            for each in walk_ops(block):
-                if id(each) not in inside and each is not op:
-                    outside |= self._cells.header(other, each).reads
-        left = body.writes & outside
-        made_here = {
-            ("object", str(each.site), name) for each in walk_ops(op.body) for name in ("", "[]")
-        }
+    def _raced(self, scope: str, op: Loop, inside: list[Op], outside: CellSet) -> CellSet:
+        cells = self._cells
+        written = cells.block(scope, op.body).writes
+        first_read = cells.liveness.of_iteration(scope, op)
+        own = cells.variables(scope) - first_read
+        made_here = cells.made_by(each.site for each in inside)
         # Objects that an iteration makes for itself are its own as long as nobody else sees them.
-        return (shared - (made_here - outside)) | left
+        return (written - own - (made_here - outside)) | (written & outside)
+
+
+class _Flow:
+    """A graph along which causes flow: a node has those of all that flow into it."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._sources: list[list[int]] = []
+        self._causes: Numbering[Cause] = Numbering()
+        self._own: list[BitSet[Cause]] = []
+        self.node("emitted")
+        self.node("deciding")
+
+    def node(self, key: Hashable) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._sources)
+            self._sources.append([])
+            self._own.append(self._causes.nothing)
+        return number
+
+    def knows(self, key: Hashable) -> bool:
+        return key in self._numbers
+
+    def add(self, source: int, target: int) -> None:
+        self._sources[target].append(source)
+
+    def cause(self, cause: Cause, target: int) -> None:
+        self._own[target] |= self._causes.set((cause,))
+
+    def solve(self) -> dict[Hashable, BitSet[Cause]]:
+        found = closures(self._own, self._sources.__getitem__)
+        return {key: found[number] for key, number in self._numbers.items()}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from detrain.analysis.cells import Cell, locals_of
@@ -69,7 +69,7 @@ class Interrupted:
     asked: int
     emitted: int
 
-    def kept(self, plan: Callable[[int], tuple[frozenset[Cell], frozenset[Cell]]]) -> Checkpoint:
+    def kept(self, plan: Callable[[int], tuple[Set[Cell], Set[Cell]]]) -> Checkpoint:
         """What is left of it: `plan` gives what is restored, and what has changed, by level."""
         levels = []
         for number, level in enumerate(self.levels[1:]):

@@ -6,9 +6,8 @@ nobody looks at, does not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from detrain.analysis.cells import Cell, Cells
 from detrain.analysis.program import (
     Bind,
     Branch,
@@ -22,19 +21,39 @@ from detrain.analysis.program import (
     Op,
 )
 
+if TYPE_CHECKING:
+    from detrain.analysis.cells import Cells, CellSet
+
 __all__ = ["Liveness"]
 
-Live = frozenset[Cell]
+Chain = tuple[tuple[str, Op], ...]
 
 
-@dataclass(frozen=True)
-class _After:
-    """What is live where a block may go on: at its end, and where it can be left to."""
+class _Exits(NamedTuple):
+    """What is live where a block can be left to; `continued` is the head of the loop around it."""
 
-    end: Live
-    returned: Live
-    broken: Live = frozenset()
-    continued: Live = frozenset()
+    returned: CellSet
+    broken: CellSet
+    continued: CellSet
+
+    def within(self, other: _Exits) -> bool:
+        return all(mine <= theirs for mine, theirs in zip(self, other, strict=True))
+
+
+class _Inside(NamedTuple):
+    """A block that is entered on the way to a cut, and what is live where it can go on to."""
+
+    block: tuple[Op, ...]
+    end: CellSet
+    exits: _Exits
+
+
+class _Head(NamedTuple):
+    """What was found for the head of a loop, and what was live after it then."""
+
+    end: CellSet
+    exits: _Exits
+    live: CellSet
 
 
 class Liveness:
@@ -42,103 +61,105 @@ class Liveness:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
+        self._heads: dict[int, _Head] = {}
+        nothing = cells.nothing
+        start = _Inside(cells.program.main, nothing, _Exits(nothing, nothing, nothing))
+        self._entered: dict[tuple[int, ...], _Inside] = {(): start}
 
-    def at(self, chain: tuple[tuple[str, Op], ...]) -> set[Cell]:
+    def at(self, chain: Chain) -> CellSet:
         """What is live at the head of the last loop of a chain of loops and calls."""
-        found: set[Cell] = set()
-        scope, block = "", self._cells.program.main
-        after = _After(frozenset(), frozenset())
-        for scope, op in chain:
-            after = self._to(scope, block, op, after)
-            if isinstance(op, Call):
-                # `after` is what is live when the call has returned.
-                result = self._cells.header(scope, op).surely
-                returned = after.end - result
-                found |= {cell for cell in returned if cell[1] == scope or cell[0] == "object"}
-                block = self._cells.program.function(op.function).body
-                after = _After(returned, returned)
-            else:
-                assert isinstance(op, Loop)
-                block, after = op.body, self._in_loop(scope, op, after)
-        found |= after.continued
+        return self._inside(chain).exits.continued
+
+    def of_iteration(self, scope: str, op: Loop) -> CellSet:
+        """What an iteration of a loop reads before it has written it."""
+        nothing = self._cells.nothing
+        found = self._block(scope, op.body, nothing, _Exits(nothing, nothing, nothing))
+        return found - (self._cells.cells(scope, op.target)[0] if op.target else nothing)
+
+    def _inside(self, chain: Chain) -> _Inside:
+        key = tuple(op.site for _, op in chain)
+        found = self._entered.get(key)
+        if found is None:
+            scope, op = chain[-1]
+            found = self._entered[key] = self._enter(scope, op, self._inside(chain[:-1]))
         return found
 
-    def of_iteration(self, scope: str, op: Loop) -> set[Cell]:
-        """What an iteration of a loop reads before it has written it."""
-        nothing: Live = frozenset()
-        found = set(self._block(scope, op.body, _After(nothing, nothing)))
-        return found - (self._cells.cells(scope, op.target)[0] if op.target else set())
+    def _enter(self, scope: str, op: Op, around: _Inside) -> _Inside:
+        cells = self._cells
+        end = self._after(scope, around.block, op, around.end, around.exits)
+        if isinstance(op, Loop):
+            head = self._head(scope, op, end, around.exits)
+            exits = _Exits(around.exits.returned, end, head)
+            return _Inside(op.body, head, exits)
+        assert isinstance(op, Call)
+        end -= cells.header(scope, op).surely
+        exits = _Exits(end, cells.nothing, cells.nothing)
+        return _Inside(cells.functions[op.function].body, end, exits)
 
-    def _to(self, scope: str, block: tuple[Op, ...], target: Op, after: _After) -> _After:
+    def _after(
+        self, scope: str, block: tuple[Op, ...], target: Op, live: CellSet, exits: _Exits
+    ) -> CellSet:
         """What is live right after an op somewhere in a block."""
-        live = after.end
         for op in reversed(block):
             if op is target:
-                return _After(live, after.returned, after.broken, after.continued)
-            if isinstance(op, Branch):
+                return live
+            if isinstance(op, Branch) and self._cells.contains(op, target):
                 for each in (op.then, op.otherwise):
-                    inner = _After(live, after.returned, after.broken, after.continued)
-                    if _holds(each, target):
-                        return self._to(scope, each, target, inner)
-            live = self._before(
-                scope, op, _After(live, after.returned, after.broken, after.continued)
-            )
+                    if any(one is target or self._cells.contains(one, target) for one in each):
+                        return self._after(scope, each, target, live, exits)
+            live = self._before(scope, op, live, exits)
         raise AssertionError("the op is not in the block")
 
-    def _in_loop(self, scope: str, op: Loop, after: _After) -> _After:
-        """What is live inside a loop, given what is after it; `continued` is its head."""
-        header = self._cells.header(scope, op).reads if op.how == "while" else set()
-        given = self._cells.given(scope, op).reads
-        head: Live = frozenset()
+    def _head(self, scope: str, op: Loop, end: CellSet, exits: _Exits) -> CellSet:
+        """What is live at the head of a loop, given what is after it.
+
+        More after it makes more live at its head: what was found for less is a start.
+        """
+        cells = self._cells
+        last = self._heads.get(op.site)
+        head = cells.nothing
+        if last is not None and last.end <= end and last.exits.within(exits):
+            if end == last.end and exits == last.exits:
+                return last.live
+            head = last.live
+        always = cells.header(scope, op).reads if op.how == "while" else cells.nothing
+        if op.reads:  # without a test a loop only ends where it is left
+            always |= end
+        given = cells.given(scope, op).reads
+        bound = cells.nothing if op.target is None else cells.cells(scope, op.target)[0]
+        if op.target is not None and len(op.target) > 1:
+            always |= cells.cells(scope, op.target)[1]
+            bound = cells.nothing
         while True:
-            inner = _After(head | given, after.returned, after.end, head)
-            body = self._block(scope, op.body, inner)
-            if op.target is not None and len(op.target) == 1:
-                body -= self._cells.cells(scope, op.target)[0]
-            # Without a test a loop only ends where it is left.
-            ends = after.end if op.reads else frozenset()
-            made = frozenset(ends | body | header)
+            inner = _Exits(exits.returned, end, head)
+            made = always | (self._block(scope, op.body, head | given, inner) - bound)
             if made == head:
-                return inner
+                self._heads[op.site] = _Head(end, exits, head)
+                return head
             head = made
 
-    def _block(self, scope: str, block: tuple[Op, ...], after: _After) -> Live:
-        live = after.end
+    def _block(self, scope: str, block: tuple[Op, ...], live: CellSet, exits: _Exits) -> CellSet:
         for op in reversed(block):
-            live = self._before(
-                scope, op, _After(live, after.returned, after.broken, after.continued)
-            )
+            live = self._before(scope, op, live, exits)
         return live
 
-    def _before(self, scope: str, op: Op, after: _After) -> Live:
+    def _before(self, scope: str, op: Op, live: CellSet, exits: _Exits) -> CellSet:
         """What is live before an op."""
         cells = self._cells
         if isinstance(op, Leave):
             live = {
-                "return": after.returned, "break": after.broken, "continue": after.continued,
+                "return": exits.returned, "break": exits.broken, "continue": exits.continued,
             }[op.how]  # fmt: skip
             return live | cells.header(scope, op).reads
         if isinstance(op, Branch):
-            both = self._block(scope, op.then, after) | self._block(scope, op.otherwise, after)
-            return both | cells.header(scope, op).reads
+            then = self._block(scope, op.then, live, exits)
+            otherwise = self._block(scope, op.otherwise, live, exits)
+            return then | otherwise | cells.header(scope, op).reads
         if isinstance(op, Loop):
-            live = after.end - cells.header(scope, op).surely
-            if op.into is not None:
-                live -= cells.effects(scope, op).surely
-            inner = self._in_loop(
-                scope, op, _After(live, after.returned, after.broken, after.continued)
-            )
-            return inner.continued | cells.header(scope, op).reads
+            live -= cells.effects(scope, op).surely
+            return self._head(scope, op, live, exits) | cells.header(scope, op).reads
         found = cells.effects(scope, op)
-        if isinstance(op, Bind | Key | Draw | Mutate | Observe) and not found.writes & after.end:
-            return after.end  # what it computes is never used
-        return (after.end - found.surely) | found.reads
-
-
-def _holds(block: tuple[Op, ...], target: Op) -> bool:
-    for op in block:
-        if op is target:
-            return True
-        if isinstance(op, Branch) and (_holds(op.then, target) or _holds(op.otherwise, target)):
-            return True
-    return False
+        is_local = isinstance(op, Bind | Key | Draw | Mutate | Observe)
+        if is_local and found.writes.isdisjoint(live):
+            return live  # what it computes is never used
+        return (live - found.surely) | found.reads

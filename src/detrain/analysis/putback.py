@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Set
 from dataclasses import dataclass
 
 from detrain.analysis.cells import Cell
@@ -20,8 +21,8 @@ class Saved:
     ordinal: int
     iteration: int
     state: State
-    restore: frozenset[Cell]
-    changed: frozenset[Cell]
+    restore: Set[Cell]
+    changed: Set[Cell]
     """What the rebuilt program may have otherwise than the interrupted one."""
     answers: tuple[int, ...]
 
