@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Set
-from itertools import accumulate
+from functools import cached_property
 
 from detrain.analysis.bitset import BitSet, Numbering, closures
 from detrain.analysis.cells import Cell, Cells, CellSet, targets_of
@@ -168,33 +168,40 @@ class Causes:
 
     def _find_races(self) -> None:
         """What iterations of a parallel loop change for each other, and leave behind."""
-        loops = self._parallel_loops()
-        if not loops:
-            return
-        cells = self._cells
-        all_ops = [(scope, op) for scope, block in cells.scopes for op in walk_ops(block)]
-        reads = [cells.header(scope, op).reads for scope, op in all_ops]
-        join = CellSet.__or__
-        # What is read before each op and after it, as the program is written.
-        before = list(accumulate(reads, join, initial=cells.nothing))
-        after = list(accumulate(reversed(reads), join, initial=cells.nothing))[::-1]
-        position = {op.site: number for number, (_, op) in enumerate(all_ops)}
-        for scope, op in loops:
-            inside = list(walk_ops(op.body))
-            start = position[op.site]
-            outside = before[start] | after[start + 1 + len(inside)]
+        for scope, op in self._parallel_loops():
             race = self._flow.node(("race", op.site))
             self._flow.cause(Cause("race", op.site), race)
-            self._write(race, self._raced(scope, op, inside, outside))
+            self._write(race, self._raced(scope, op))
 
-    def _raced(self, scope: str, op: Loop, inside: list[Op], outside: CellSet) -> CellSet:
+    def _raced(self, scope: str, op: Loop) -> CellSet:
         cells = self._cells
+        outside = self._read_outside(scope, op)
         written = cells.block(scope, op.body).writes
         first_read = cells.liveness.of_iteration(scope, op)
         own = cells.variables(scope) - first_read
-        made_here = cells.made_by(each.site for each in inside)
+        made_here = cells.made_by(each.site for each in walk_ops(op.body))
         # Objects that an iteration makes for itself are its own as long as nobody else sees them.
         return (written - own - (made_here - outside)) | (written & outside)
+
+    def _read_outside(self, scope: str, op: Loop) -> CellSet:
+        """What is read by ops that are not inside a loop, nor the loop itself."""
+        cells = self._cells
+        found = [reads for other, reads in self._reads.items() if other != scope]
+        found += [
+            cells.header(scope, each).reads
+            for each in walk_ops(dict(cells.scopes)[scope])
+            if each is not op and not cells.contains(op, each)
+        ]
+        return cells.nothing.numbering.union(found)
+
+    @cached_property
+    def _reads(self) -> dict[str, CellSet]:
+        """What is read by the ops of each function, and of `main`."""
+        union = self._cells.nothing.numbering.union
+        return {
+            scope: union(self._cells.header(scope, op).reads for op in walk_ops(block))
+            for scope, block in self._cells.scopes
+        }
 
 
 class _Flow:
