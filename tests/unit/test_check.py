@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from detrain.analysis import analyse as analysing
-from detrain.analysis.diagnostics import Diagnostic
 from detrain.analysis.analyse import Analysis
+from detrain.analysis.diagnostics import Diagnostic
 from detrain.analysis.program import Span
 from detrain.cli import commands
 from detrain.cli.check import check_paths

@@ -27,7 +27,7 @@ class Analysis:
 
     diagnostics: tuple[Diagnostic, ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
-    plan: Plan = Plan()
+    plan: Plan = field(default_factory=Plan)
     source: Source | None = None
     cells: Cells | None = None
     causes: Causes | None = None
@@ -48,7 +48,7 @@ def analyse(project: Project) -> Analysis:
         source = lower(project)
         marked = {path: frozenset(loop_lines(text)) for path, text in sources.items()}
         loops = find_loops(source, marked)
-        cells = Cells(source.program)
+        cells = Cells(source.program, strong=False)
         causes = Causes(cells)
         plan = plan_python(source, cells, causes, loops)
     finally:

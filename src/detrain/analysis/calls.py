@@ -123,19 +123,28 @@ class Calls(Rows):
             self.out.extend(ways[0])
             return values[0]
         if all(value.is_scalar for value in values):
-            for block in ways:
-                self.branch((), block, [], node)
+            self._alternatives(ways, node)
             return self.scalar(values)
         target = self.temporary()
         for value, block in zip(values, ways, strict=True):
-            with self.block() as whole:
-                self.out.extend(block)
+            with self.block() as bound:
                 self.bind_value(target, value, node)
-            self.branch((), whole, [], node)
+            block.extend(bound)
+        self._alternatives(ways, node)
         unknown = any(not value.tags for value in values)
         return Value(
             target, (), NOTHING if unknown else frozenset().union(*(v.tags for v in values))
         )
+
+    def _alternatives(self, ways: list[list[Op]], node: ast.AST) -> None:
+        """One of several ways."""
+        *others, last = ways
+        otherwise = last
+        for way in reversed(others):
+            with self.block() as both:
+                self.branch((), way, otherwise, node)
+            otherwise = both
+        self.out.extend(otherwise)
 
     def _method(self, receiver: Value, name: str, given: Arguments, node: ast.Call) -> Value:
         """Call a method, or a function of a module."""

@@ -45,6 +45,18 @@ class Cut:
         return tuple(op.label for _, op in self.chain if isinstance(op, Loop))
 
     @property
+    def frames(self) -> tuple[tuple[str, ...], ...]:
+        """For each loop, the functions whose frames are there at its head, `main` first."""
+        found = []
+        scopes: tuple[str, ...] = ("",)
+        for _, op in self.chain:
+            if isinstance(op, Call):
+                scopes = (*scopes, op.function)
+            else:
+                found.append(scopes)
+        return tuple(found)
+
+    @property
     def scopes(self) -> tuple[str, ...]:
         """The functions whose frames are there at the cut, `main` first."""
         return ("", *(op.function for _, op in self.chain if isinstance(op, Call)))
@@ -153,16 +165,18 @@ def derive(cells: Cells, cut: Cut) -> CutPlan:
             last = levels.pop()
             levels.append(LevelPlan(last.label, way.needs | last.restore, last.changed))
             wrong = way.wrong - way.needs
-    return CutPlan(cut, tuple(_without_whole(cells, cut, each) for each in levels), live)
+    frames = cut.frames
+    kept = (_without_whole(cells, frames[n], each) for n, each in enumerate(levels))
+    return CutPlan(cut, tuple(kept), live)
 
 
-def _without_whole(cells: Cells, cut: Cut, level: LevelPlan) -> LevelPlan:
+def _without_whole(cells: Cells, scopes: tuple[str, ...], level: LevelPlan) -> LevelPlan:
     """A level without items for objects that are only reached by what has changed.
 
     Such objects are saved whole with the place that holds them.
     """
     variables = cells.nothing
-    for scope in cut.scopes:
+    for scope in scopes:
         variables |= cells.variables(scope)
     anchored = cells.below(variables - level.changed, level.changed)
     kept = level.restore - (cells.of_objects - anchored)

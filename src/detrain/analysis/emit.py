@@ -26,10 +26,13 @@ from detrain.analysis.program import (
 from detrain.analysis.scopes import Module, Scope
 from detrain.analysis.values import SCALAR, Facts, Tags, Value
 
-__all__ = ["GRADIENTS", "NONE", "Emitting", "LoopFacts", "Lowered", "unique"]
+__all__ = ["GRADIENTS", "NONE", "OWN", "Emitting", "LoopFacts", "Lowered", "unique"]
 
 NONE: Place = ("none",)
 """A variable that never changes, for arguments that are constants."""
+
+OWN = "own"
+"""The field of an optimizer or a scheduler that holds its settings: all but what it trains."""
 
 GRADIENTS: Place = ("gradients",)
 """The gradients of all parameters, where a framework keeps them beside the parameters."""
@@ -195,7 +198,7 @@ class Emitting:
     def look(self, value: Value, node: ast.AST) -> None:
         """Look at a value that nothing is made of: what is not there can't be looked at."""
         if value.all_reads:
-            self.bind(self.temporary(), "pure", value.all_reads, node)
+            self.bind_value(self.temporary(), value, node)
 
     def draw(self, generator: Place, node: ast.AST) -> Place:
         """A draw from a generator; gives where the number is."""

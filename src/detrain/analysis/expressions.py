@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
 
-from detrain.analysis.emit import GRADIENTS, Emitting, unique
+from detrain.analysis.emit import GRADIENTS, OWN, Emitting, unique
 from detrain.analysis.library import lookup
 from detrain.analysis.program import ELEMENT, Place
 from detrain.analysis.scopes import Code
@@ -323,7 +323,7 @@ class Expressions(Emitting):
             if maker in NAMESPACES and value.place is not None:
                 return self._of_namespace(value, name)
             if name in _OWN_PARTS.get(kind_of(maker), ()) and value.place is not None:
-                return Value((*value.place, "own"), value.reads)
+                return Value((*value.place, OWN), value.reads)
         return self._opaque(value, name)
 
     def _opaque(self, value: Value, name: str) -> Value:

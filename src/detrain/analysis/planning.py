@@ -1,8 +1,9 @@
 """The plan of a Python program: the judgement of its cuts, in the words of the running program.
 
-Variables are left out only by proof, whole and by name: one that will surely be written before it is
-read (`drop`), and one that the rebuilt program has right with all that hangs on it (`rebuild`). What
-may be called from outside at any time (hooks, callbacks) counts as reading and writing at every cut.
+Variables are left out only by proof, whole and by name: one that will surely be written before it
+is read (`drop`), and one that the rebuilt program has right with all that hangs on it (`rebuild`).
+What may be called from outside at any time (hooks, callbacks) counts as reading and writing at
+every cut.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from detrain.analysis.cells import Cell, Cells
+from detrain.analysis.cells import Cell, Cells, CellSet
 from detrain.analysis.derive import Cut, CutPlan, cuts_of, derive
-from detrain.analysis.emit import GRADIENTS
+from detrain.analysis.emit import GRADIENTS, OWN
 from detrain.analysis.frontend import Source
 from detrain.analysis.infer import Causes
 from detrain.analysis.loops import TrainingLoops
@@ -20,7 +21,7 @@ from detrain.analysis.pretty import print_op
 from detrain.analysis.program import ELEMENT, Draw, Loop, Op, walk_ops
 from detrain.analysis.scopes import Module, Scope
 from detrain.analysis.types import Cause
-from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
+from detrain.plan import Action, Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
 
 __all__ = ["Variable", "plan_python", "trained_cells"]
 
@@ -60,22 +61,19 @@ def trained_cells(source: Source, cells: Cells) -> set[Cell]:
     found: set[Cell] = set()
     for site, kind in source.lowered.kinds.items():
         if kind in _TRAINED:
-            found |= {("object", str(site), name) for name in cells.fields_of(site)}
-    return cells.below(found) if found else found
+            found.update(cell for cell in cells.fields(site) if cell[2] != OWN)
+    return set(cells.below(cells.set(found)))
 
 
 class _Planning:
-    def __init__(
-        self, source: Source, cells: Cells, causes: Causes, loops: TrainingLoops
-    ) -> None:
+    def __init__(self, source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> None:
         self._source, self._cells, self._causes, self._loops = source, cells, causes, loops
         self._trained = trained_cells(source, cells)
         self._asked: set[Cell] = set()
         self._changed: set[Cell] = set()
         for key in source.lowered.given_away:
-            summary = cells.summary(key)
-            self._asked |= summary.reads
-            self._changed |= summary.writes
+            self._asked |= set(cells.liveness.exposed(key))
+            self._changed |= set(cells.summary(key).writes)
         self._carried: set[Cell] = set()
 
     def cuts(self) -> Iterator[Cut]:
@@ -91,7 +89,7 @@ class _Planning:
 
     def cut(self, cut: Cut) -> PlanCut:
         """What a checkpoint at the head of a loop contains."""
-        derived = derive(self._cells, cut, strong=False)
+        derived = derive(self._cells, cut)
         levels = []
         depth = 0
         scopes: list[str] = [""]
@@ -111,7 +109,7 @@ class _Planning:
 
     def _last(self, derived: CutPlan, scopes: list[str], op: Loop) -> PlanLevel:
         last = derived.levels[-1]
-        live = derived.live | self._asked
+        live = self._cells.set(derived.live | self._asked)
         wrong = (last.restore | self._changed) & live
         self._carried |= wrong
         items: list[PlanItem] = []
@@ -124,7 +122,7 @@ class _Planning:
         return PlanLevel(self._loops.sites[op.label], tuple(sorted(items)))
 
     def _item(
-        self, variable: Variable, derived: CutPlan, live: set[Cell], wrong: set[Cell]
+        self, variable: Variable, derived: CutPlan, live: CellSet, wrong: CellSet
     ) -> Iterator[PlanItem]:
         if self._source.lowered.opened:
             return
@@ -165,18 +163,19 @@ class _Planning:
             if depth == _DEEPEST:
                 continue
             for site in sites:
-                for name in self._cells.fields_of(site):
-                    inner = ("object", str(site), name)
-                    if name and inner not in seen:
+                for inner in self._cells.fields(site):
+                    if inner[2] and inner not in seen:
                         seen.add(inner)
-                        todo.append((path + _step(name), inner, depth + 1))
+                        todo.append((path + _step(inner[2]), inner, depth + 1))
 
     # ---------------------------------------------------------------- loops around it
 
     def _outer(self, derived: CutPlan, number: int, scopes: list[str], op: Loop) -> PlanLevel:
         level = derived.levels[number]
         site = self._loops.sites[op.label]
-        needs = level.restore | (self._changed & self._asked)
+        variables = self._cells.set(each.cell for each in self._variables(scopes))
+        there = self._cells.below(variables)
+        needs = level.restore | (self._cells.set(self._changed & self._asked) & there)
         self._carried |= level.restore
         places = self._places(needs, scopes)
         if places is None or self._source.lowered.opened:
@@ -185,32 +184,27 @@ class _Planning:
         items = [PlanItem(place, "restore", why) for place in sorted(places)]
         return PlanLevel(site, tuple(items), full=False)
 
-    def _places(self, needs: frozenset[Cell] | set[Cell], scopes: list[str]) -> set[str] | None:
+    def _places(self, needs: CellSet, scopes: list[str]) -> set[str] | None:
         """Places that hold these cells; None if they are better saved as a whole."""
         wanted = {cell for cell in needs if not cell[2].startswith("@")}
         if ("", "", GRADIENTS[0]) in wanted or wanted & self._trained:
             return None
         places: set[str] = set()
-        left = set(wanted)
+        covered: set[Cell] = set()
         for variable in self._variables(scopes):
-            if variable.cell in wanted:
-                below = self._cells.below({variable.cell})
-                if below & self._trained:
-                    return None
-                places.add(variable.place)
-                left -= below
-        for variable in self._variables(scopes):
-            below = self._cells.below({variable.cell})
-            if not below & left or variable.place in places:
+            whole = self._cells.below(self._cells.set({variable.cell}))
+            if whole.isdisjoint(wanted):
                 continue
             for path, cells in self._parts(variable):
-                if cells & left:
-                    inside = self._cells.below(cells)
-                    if inside & self._trained:
+                if cells & wanted:
+                    inside = self._cells.below(self._cells.set(cells))
+                    if not inside.isdisjoint(self._trained):
                         return None
                     places.add(path)
-            left -= below if not below & self._trained else set()
-        return None if left else places
+                    covered.update(inside)
+                    if path == variable.place:
+                        break
+        return places if wanted <= covered else None
 
     # ---------------------------------------------------------------- names
 
@@ -222,8 +216,15 @@ class _Planning:
         for key in scopes:
             if key:
                 found += self._locals(self._source.facts.functions[key])
-        known = self._cells.known()
-        return [each for each in found if each.cell in known]
+        there = self._there(scopes)
+        return [each for each in found if each.cell in there]
+
+    def _there(self, scopes: list[str]) -> CellSet:
+        """All variables of some functions."""
+        there = self._cells.nothing
+        for key in scopes:
+            there |= self._cells.variables(key)
+        return there
 
     def _globals(self, module: Module) -> Iterator[Variable]:
         for name in sorted(module.scope.bound):
@@ -289,7 +290,7 @@ class _Planning:
                 why = f"the {cause.what} reaches what is trained, or decides which way it goes"
                 yield PlanItem(print_op(op), "record", why, op.span.line, op.span.file)
             elif cause.kind == "race":
-                action = "rekey" if isinstance(op, Draw) else "refuse"
+                action: Action = "rekey" if isinstance(op, Draw) else "refuse"
                 why = "its bits depend on the order in which parallel work is done"
                 yield PlanItem(print_op(op), action, why, op.span.line, op.span.file)
 
@@ -306,5 +307,3 @@ def _varies(cause: Cause) -> bool:
 
 def _step(name: str) -> str:
     return ELEMENT if name == ELEMENT else f".{name}"
-
-

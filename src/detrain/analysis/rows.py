@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from functools import cache
 
-from detrain.analysis.emit import GRADIENTS, unique
+from detrain.analysis.emit import GRADIENTS, OWN, unique
 from detrain.analysis.expressions import NAMESPACES, kind_of
 from detrain.analysis.given import CALLED, TRAIN_OPS, Arguments
 from detrain.analysis.items import Items
@@ -122,7 +122,7 @@ class Rows(Items):
         steps = method == "step" and any(kind_of(m) == "scheduler" for m in receiver.of("made"))
         if steps or method in ("get_last_lr", "get_lr", "zero_grad"):
             rest = [value for value in values if value is not receiver]
-            return unique(((*receiver.place, "own"), *self.gathered(rest)))
+            return unique(((*receiver.place, OWN), *self.gathered(rest)))
         return self.gathered(values)
 
     def _has_own(self, value: Value) -> bool:
@@ -201,10 +201,10 @@ class Rows(Items):
     def _change(self, row: Row, changed: Value, reads: tuple[Place, ...], node: ast.AST) -> None:
         assert changed.place is not None
         if self._has_own(changed):
-            own = (*changed.place, "own")
+            own = (*changed.place, OWN)
             if any(kind_of(maker) == "scheduler" for maker in changed.of("made")):
                 self.mutate(own, reads, node)
-                self.mutate((*changed.place, ELEMENT, "own"), (own,), node)
+                self.mutate((*changed.place, ELEMENT, OWN), (own,), node)
                 return
             if row.makes == "scheduler" or row.name.endswith("add_param_group"):
                 self.mutate(own, reads, node)
@@ -288,7 +288,7 @@ class Rows(Items):
                 tags |= {("kept", tag[1]) for tag in elements if tag[0] in ("function", "bound")}
         if row.makes in ("optimizer", "scheduler"):
             self.bind(
-                (*made.place, "own"), "new", self.gathered([v for v in values if v.is_scalar]), node
+                (*made.place, OWN), "new", self.gathered([v for v in values if v.is_scalar]), node
             )
         if made.of("made") and made.of("made")[0] in NAMESPACES:
             self.bind((*made.place, "given"), "new", self.gathered(values), node)

@@ -12,8 +12,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from detrain.analysis.project import imported_files
 from detrain.instrument.find import find_training
-from detrain.instrument.project import imported_files
 
 __all__ = ["find_scripts"]
 
