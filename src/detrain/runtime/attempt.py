@@ -20,6 +20,7 @@ from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint, ProgramChanged
 from detrain.frameworks import find
 from detrain.frameworks.base import Framework
+from detrain.plan import Plan
 from detrain.runs.folder import RunFolder
 from detrain.runs.lock import RunLock
 from detrain.runs.records import Attempt as AttemptRecord
@@ -48,6 +49,7 @@ class Opening:
     accept_changes: bool = False
     world: bool = False
     quiet: bool = False
+    plan: Plan | None = None
 
 
 class Attempt:
