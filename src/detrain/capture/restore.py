@@ -193,11 +193,12 @@ class Restore:
                 continue
             if exact:
                 self._check_rebuilt(ref, obj)
-            if ref in self._live or type(obj) in PLAIN:
+            if ref in self._live:
                 continue
             node = self._tree.nodes[ref]
             form = FORMS[node.form]
-            if not form.matches(node, obj) or not self._claim(ref, node, obj):
+            fits = type(obj) not in PLAIN and form.matches(node, obj)
+            if not fits or not self._claim(ref, node, obj):
                 if exact and form.mutable:
                     raise self._not_rebuilt(ref, f"a {type(obj).__name__}")
                 continue

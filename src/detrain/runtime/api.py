@@ -63,6 +63,7 @@ def open_session(
         world=world,
         quiet=options.quiet,
         plan=plan,
+        use_plan=options.use_plan,
     )
     session = Session(opening, options)
     session.attempt.start()

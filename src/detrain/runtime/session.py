@@ -226,7 +226,9 @@ class Session:
         took_long = time.monotonic() - loop.entered_at > WORTH_KEEPING
         if loop.site == site and took_long and not site.endswith("!"):
             self._settle()
-            loop.exit = self._states.copy_all(loop.level)
+            # What can't be captured may be dead: then it is run again like a short one.
+            with contextlib.suppress(UncapturableState):
+                loop.exit = self._states.copy_all(loop.level)
 
     def _items(
         self, level: Level, saved: SavedLoop | SavedLevel | None, iterable: Any

@@ -107,7 +107,9 @@ class States:
     def dead_at(self, level: Level) -> frozenset[str]:
         """The names that a checkpoint at a loop's head leaves out because nothing reads them."""
         cut = self._cut(level)
-        return frozenset() if cut is None else cut.dead
+        if cut is None:
+            return frozenset()
+        return frozenset(Roots.of(level, self._owns).parted(cut)[1].dead)
 
     def _cut(self, level: Level) -> Cut | None:
         """What a checkpoint leaves out here, without what the plan was wrong about."""
