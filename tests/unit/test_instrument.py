@@ -14,7 +14,8 @@ from detrain.instrument.rewrite import rewrite
 
 def rewritten(text):
     tree = ast.parse(textwrap.dedent(text))
-    return rewrite(tree, "m", find_training({"m": ast.parse(textwrap.dedent(text))}))
+    training = find_training({"m": ast.parse(textwrap.dedent(text))})
+    return rewrite(tree, "m", training.is_on_the_way)
 
 
 def sites(text):
