@@ -329,7 +329,7 @@ class Calls(Rows):
         for name, value in zip(scope.parameters(), values, strict=True):
             facts.learn(facts.variables[parameter_key(scope, name)], value.tags)
         places = tuple(self.placed(value, node) for value in values)
-        if scope.yields():
+        if scope.yields:
             facts.reach(key)
             return self.made(
                 (), [Value(place) for place in places if place != NONE],
@@ -337,12 +337,24 @@ class Calls(Rows):
             )  # fmt: skip
         tags = frozenset(facts.returns.get(key, ()))
         target = self.temporary()
-        self.call_function(key, places, node, target)
+        self.call_function(self._copy_of(scope, node), places, node, target)
         if ("unknown",) in tags:
             tags = NOTHING
         if tags == SCALAR:
             return Value(None, (target,), SCALAR)
         return Value(target, (), tags)
+
+    def _copy_of(self, scope: Scope, node: ast.AST) -> str:
+        """The function that a call means: a small one is another for each call.
+
+        So a meter of times and a meter of losses are two, though they share their methods.
+        """
+        if not scope.is_small:
+            return scope.key
+        at = f"{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}"
+        name = f"{scope.key}@{self.scope.module.prefix}{at}"
+        self.lowered.copies[name] = scope.key
+        return name
 
     def _passed(self, scope: Scope, given: Arguments, node: ast.AST) -> list[Value]:
         """The value of each parameter of a function."""

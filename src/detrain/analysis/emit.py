@@ -67,6 +67,8 @@ class Lowered:
     """Library calls: the row's name, the op before it, the call, where it stands."""
     opened: list[Span] = field(default_factory=list)
     """Where variables are looked at or bound that can't be named: nothing may be dropped then."""
+    copies: dict[str, str] = field(default_factory=dict)
+    """Functions of the program that are a small function of the project as one call sees it."""
     given_away: set[str] = field(default_factory=set)
     """Functions that a library was given, and may call at any time."""
     varies: list[tuple[str, str, Span]] = field(default_factory=list)

@@ -31,6 +31,10 @@ class Source:
     facts: Facts
     lowered: Lowered
 
+    def scope(self, function: str) -> Scope:
+        """The function of the project that a function of the program stands for."""
+        return self.facts.functions[self.lowered.copies.get(function, function)]
+
 
 def lower(project: Project) -> Source:
     """The program of a project."""
@@ -76,10 +80,14 @@ def _read(
         main += top.out
     functions: list[Function] = []
     done: set[str] = set()
-    while len(done) < len(facts.reached):
-        for key in [each for each in facts.reached if each not in done]:
-            done.add(key)
+    while True:
+        names = {**{key: key for key in facts.reached}, **lowered.copies}
+        left = {name: key for name, key in names.items() if name not in done}
+        if not left:
+            break
+        for name, key in left.items():
+            done.add(name)
             scope = facts.functions[key]
-            functions.append(Statements(facts, lowered, scope, by_name).function())
+            functions.append(Statements(facts, lowered, scope, by_name).function(name))
     functions.sort(key=lambda each: each.name)
     return Program(tuple(functions), tuple(main)), lowered

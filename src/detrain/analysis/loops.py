@@ -142,7 +142,7 @@ def _in_generator(facts: LoopFacts) -> bool:
     """Whether a loop stands in a generator, whose frame is not on the stack between its items."""
     scope = facts.scope
     return scope.kind == "function" and (
-        isinstance(scope.node, ast.AsyncFunctionDef) or scope.yields()
+        isinstance(scope.node, ast.AsyncFunctionDef) or scope.yields
     )
 
 

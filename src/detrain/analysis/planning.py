@@ -8,6 +8,7 @@ every cut.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,17 @@ from detrain.analysis.frontend import Source
 from detrain.analysis.infer import Causes
 from detrain.analysis.loops import TrainingLoops
 from detrain.analysis.pretty import print_op
-from detrain.analysis.program import ELEMENT, Draw, Loop, Op, walk_ops
+from detrain.analysis.program import (
+    ELEMENT,
+    Branch,
+    Call,
+    Draw,
+    Loop,
+    Op,
+    Program,
+    blocks_of,
+    walk_ops,
+)
 from detrain.analysis.scopes import Module, Scope
 from detrain.analysis.types import Cause
 from detrain.plan import Action, Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
@@ -75,6 +86,7 @@ class _Planning:
             self._asked |= set(cells.liveness.exposed(key))
             self._changed |= set(cells.summary(key).writes)
         self._carried: set[Cell] = set()
+        self._once = _made_once(source.program, source.lowered.given_away)
 
     def cuts(self) -> Iterator[Cut]:
         """The cuts of all training loops, by the loops around them."""
@@ -119,7 +131,7 @@ class _Planning:
         if gradients not in derived.live:
             why = "cleared before they are used again; looked at before a checkpoint is published"
             items.append(PlanItem("gradients", "drop", why))
-        return PlanLevel(self._loops.sites[op.label], tuple(sorted(items)))
+        return PlanLevel(self._loops.sites[op.label], tuple(sorted(set(items))))
 
     def _item(
         self, variable: Variable, derived: CutPlan, live: CellSet, wrong: CellSet
@@ -196,14 +208,21 @@ class _Planning:
             if whole.isdisjoint(wanted):
                 continue
             for path, cells in self._parts(variable):
-                if cells & wanted:
-                    inside = self._cells.below(self._cells.set(cells))
-                    if not inside.isdisjoint(self._trained):
-                        return None
-                    places.add(path)
-                    covered.update(inside)
-                    if path == variable.place:
-                        break
+                found = cells & wanted
+                if not found:
+                    continue
+                inside = self._cells.below(self._cells.set(cells))
+                if ELEMENT in path:
+                    # The container is taken whole, unless what is in it has a name of its own.
+                    if all(cell[0] == "object" and int(cell[1]) in self._once for cell in found):
+                        continue
+                    inside = whole
+                if not inside.isdisjoint(self._trained):
+                    return None
+                places.add(path)
+                covered.update(inside)
+                if path == variable.place:
+                    break
         return places if wanted <= covered else None
 
     # ---------------------------------------------------------------- names
@@ -215,7 +234,7 @@ class _Planning:
             found += self._globals(module)
         for key in scopes:
             if key:
-                found += self._locals(self._source.facts.functions[key])
+                found += self._locals(self._source.scope(key), key)
         there = self._there(scopes)
         return [each for each in found if each.cell in there]
 
@@ -232,7 +251,7 @@ class _Planning:
                 place = f"{module.name}/{name}"
                 yield Variable(place, name, ("", "", module.prefix + name))
 
-    def _locals(self, scope: Scope) -> Iterator[Variable]:
+    def _locals(self, scope: Scope, function: str) -> Iterator[Variable]:
         names = set(scope.bound) | set(scope.declared_nonlocal)
         for name in sorted(names | self._free(scope)):
             owner = scope.owner(name)
@@ -242,7 +261,7 @@ class _Planning:
                 head = f"{owner.key}/{name}"
                 cell, key = ("", "", head), head
             else:
-                cell, key = ("", scope.key, name), f"{scope.key}:{name}"
+                cell, key = ("", function, name), f"{scope.key}:{name}"
             if not self._is_definition(key):
                 yield Variable(f"{scope.space}/{name}", name, cell)
 
@@ -301,9 +320,28 @@ def _ops(source: Source) -> dict[int, Op]:
     return {op.site: op for block in blocks for op in walk_ops(block)}
 
 
+def _made_once(program: Program, given_away: set[str]) -> set[int]:
+    """Ops that run at most once, so that what they make is one object."""
+    calls: Counter[str] = Counter(given_away)
+    todo: list[tuple[Op, ...]] = [program.main]
+    bodies = {each.name: each.body for each in program.functions}
+    for block in (program.main, *bodies.values()):
+        calls.update(op.function for op in walk_ops(block) if isinstance(op, Call))
+    once: set[int] = set()
+    while todo:
+        for op in todo.pop():
+            once.add(op.site)
+            if isinstance(op, Branch):
+                todo += blocks_of(op)
+            elif isinstance(op, Call) and calls[op.function] == 1:
+                todo.append(bodies[op.function])
+    return once
+
+
 def _varies(cause: Cause) -> bool:
     return cause.kind == "world" and cause.what in VARYING
 
 
 def _step(name: str) -> str:
-    return ELEMENT if name == ELEMENT else f".{name}"
+    """How a field is written in a place; settings are not a field of Python's."""
+    return {ELEMENT: ELEMENT, OWN: ".<settings>"}.get(name, f".{name}")

@@ -10,6 +10,7 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,8 @@ __all__ = ["Code", "Module", "Scope", "read_modules"]
 Code = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _BUILTINS = frozenset(dir(builtins))
+_SMALL = 120
+"""Nodes of the syntax tree: some ten lines."""
 
 
 @dataclass(eq=False)
@@ -72,9 +75,20 @@ class Scope:
         names = [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs]
         return tuple(each.arg for each in (*names, *([a.kwarg] if a.kwarg else [])))
 
+    @cached_property
     def yields(self) -> bool:
         """Whether a function is a generator function."""
         return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in own_nodes(self.node))
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether a function is so small and plain that each call of it can be told apart."""
+        if self.inner or self.captured or self.yields:
+            return False
+        nodes = list(own_nodes(self.node))
+        return len(nodes) <= _SMALL and not any(
+            isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in nodes
+        )
 
 
 @dataclass(eq=False)

@@ -30,22 +30,25 @@ class Statements(Calls):
             if method is not None:
                 method(node)
 
-    def function(self) -> Function:
-        """The whole function that this is the scope of."""
+    def function(self, name: str = "") -> Function:
+        """The whole function that this is the scope of, perhaps under another name."""
         scope = self.scope
         node = scope.node
         assert isinstance(node, Code)
-        for name in scope.parameters():
-            if name in scope.captured:
-                self.bind((f"{scope.key}/{name}",), "alias", ((name,),), node)
+        for each in scope.parameters():
+            if each in scope.captured:
+                self.bind((f"{scope.key}/{each}",), "alias", ((each,),), node)
         if isinstance(node, ast.Lambda):
             self._returned(self.value(node.body), node)
         else:
             self.statements(node.body)
         return Function(
-            scope.key, scope.parameters(), tuple(self.out), tuple(sorted(self.bound_globals)),
+            name or scope.key,
+            scope.parameters(),
+            tuple(self.out),
+            tuple(sorted(self.bound_globals)),
             self.span(node),
-        )  # fmt: skip
+        )
 
     # ---------------------------------------------------------------- definitions
 

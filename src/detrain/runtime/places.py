@@ -10,6 +10,7 @@ from typing import Any
 
 from detrain.capture.hidden import slot_names
 from detrain.frameworks import find
+from detrain.runtime.settings import SETTINGS, put_settings, settings_of
 
 __all__ = ["fields_in", "get_place", "set_place"]
 
@@ -27,13 +28,16 @@ def fields_in(place: str) -> tuple[str, tuple[str, ...]]:
 def get_place(value: Any, fields: tuple[str, ...]) -> Any:
     """What lies there; `LookupError` if it can't be told."""
     for name in fields:
-        value = _home(value, name)[name]
+        value = settings_of(value) if name == SETTINGS else _home(value, name)[name]
     return value
 
 
 def set_place(value: Any, fields: tuple[str, ...], new: Any) -> None:
     """Put something there; `LookupError` if it can't be told where that is."""
     owner, last = get_place(value, fields[:-1]), fields[-1]
+    if last == SETTINGS:
+        put_settings(owner, new)
+        return
     if last in slot_names(type(owner)):
         object.__setattr__(owner, last, new)
     else:
