@@ -433,6 +433,38 @@ def test_what_can_not_be_captured_may_be_dead(bench):
     assert bench.kill(8).log("it") == whole.log("it")
 
 
+HELD = {
+    "by a hook of a tensor": "model[0].weight.register_hook(scale)",
+    "by a method that is a hook": "model[0].weight.register_hook(scale.__call__)",
+    "by a function that is a hook": "model[0].weight.register_hook(lambda grad: scale(grad))",
+    "by a cache": "import functools; f = functools.lru_cache(scale.__call__); "
+    "model[0].weight.register_hook(lambda grad: f(grad))",
+}
+
+
+@pytest.mark.parametrize("how", HELD)
+def test_a_dead_name_of_an_object_that_is_in_use(bench, how):
+    text = f"""
+        class Scale:
+            def __init__(self): self.count = 0
+            def __call__(self, grad):
+                self.count += 1
+                return grad * (1 + self.count / 10)
+        def main():
+            scale, batch = Scale(), None
+            {HELD[how]}
+            for step, (a, b) in enumerate(DataLoader(data, 2, shuffle=True)):
+                batch = torch.utils.data.dataloader.default_collate([{{"a": a}}])
+                print(step, update(a, b))
+        main()
+    """
+    names = [item(f"__main__:main/{name}", "drop") for name in ("scale", "a", "b", "batch")]
+    whole, _ = bench.write(text, plan(("__main__:main:0",), names)).is_exact(5, 8)
+    roots = {name for name, _ in manifest(whole)["levels"][-1]["state"]["tree"]["roots"]}
+    assert "__main__:main/scale" in roots
+    assert not roots & {"__main__:main/a", "__main__:main/batch"}
+
+
 TIMED = """
     timer = {"began": 0.0, "at": []}
     total = 0.0
