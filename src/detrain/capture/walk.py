@@ -81,7 +81,7 @@ class Walked:
     rebuilt: tuple[LiveLeaf, ...] = ()
     """Arrays that are not saved, because the program makes them again."""
     contents: Mapping[str, str] = field(default_factory=dict)
-    """A digest, for each rebuilt root, of all but the arrays that only such roots reach."""
+    """Digests, by path, of all but the arrays that only rebuilt roots reach."""
     gradients: tuple[LiveLeaf, ...] = ()
     """Arrays whose gradients are left out."""
     left_out: int = 0

@@ -250,10 +250,13 @@ def _digests(walked: Walked) -> dict[str, str]:
 
 def _made(walked: Walked, digests: Mapping[str, str]) -> dict[str, str]:
     """All that is known of what the program makes again, by path."""
-    return {**digests, **{f"{name}.": content for name, content in walked.contents.items()}}
+    return {**digests, **{f"{path}.": content for path, content in walked.contents.items()}}
 
 
 def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
-    """The variables whose content is not what it was."""
-    paths = before.keys() | now.keys()
-    return {variable_of(path) for path in paths if before.get(path) != now.get(path)}
+    """The variables whose content is not what it was.
+
+    What is no longer there was taken out of something, which shows there; or something else holds
+    it now, and it is saved.
+    """
+    return {variable_of(path) for path in before.keys() & now.keys() if before[path] != now[path]}
