@@ -128,11 +128,11 @@ LOOPS = """
         for a, b in DataLoader(data, 6, shuffle=True):
             wide = model[0](a).detach().repeat(1, 500)
             total = wide.sum().item()
-            if random.random() < 0.2:
-                now_and_then = torch.randn(3)
+            if epoch == 0:
+                early = torch.randn(3)
             print(epoch, total, update(a, b))
 """
-DEAD = [item(name, "drop") for name in ("a", "b", "wide", "total", "now_and_then")]
+DEAD = [item(name, "drop") for name in ("a", "b", "wide", "total", "early")]
 
 
 def test_dead_names_are_not_saved(bench):
@@ -233,14 +233,17 @@ def test_what_was_learned_of_a_plan_outlives_a_kill(bench):
         for step in range(20):
             if step in (3, 19):
                 print(kept)
-            kept = torch.full((1,), float(step))
+            if step == 1:
+                kept = torch.ones(1)
             print(step, update(x, y))
     """
     bench.write(text, plan(ONE, [item("kept", "drop")]))
     whole = bench.run("whole")
-    assert bench.kill(8).log("it") == whole.log("it")
-    assert "is not kept" not in bench.said
     assert manifest(whole)["kept"] == {ONE[0]: ["__main__/kept"]}
+    for step in (8, 17):
+        bench.run("it", crash=f"step={step}", code=-9)
+    assert bench.run("it").log("it") == whole.log("it")
+    assert "is not kept" not in bench.said
 
 
 def test_every_checkpoint_is_watched_on_request(bench):
@@ -403,6 +406,7 @@ def test_an_alias_of_what_is_rebuilt_stays_one(bench):
     """
     names = [item(name, "rebuild") for name in ("first", "second")]
     bench.write(text, plan(ONE, names)).is_exact(5, 8)
+    assert "changed in the loop" not in bench.said
 
 
 def test_a_generator_of_what_is_rebuilt_is_saved(bench):
@@ -431,6 +435,38 @@ def test_what_can_not_be_captured_may_be_dead(bench):
     whole = bench.run("whole")
     assert whole.show("it")["checkpoints"]
     assert bench.kill(8).log("it") == whole.log("it")
+
+
+HELD = {
+    "by a hook of a tensor": "model[0].weight.register_hook(scale)",
+    "by a method that is a hook": "model[0].weight.register_hook(scale.__call__)",
+    "by a function that is a hook": "model[0].weight.register_hook(lambda grad: scale(grad))",
+    "by a cache": "import functools; f = functools.lru_cache(scale.__call__); "
+    "model[0].weight.register_hook(lambda grad: f(grad))",
+}
+
+
+@pytest.mark.parametrize("how", HELD)
+def test_a_dead_name_of_an_object_that_is_in_use(bench, how):
+    text = f"""
+        class Scale:
+            def __init__(self): self.count = 0
+            def __call__(self, grad):
+                self.count += 1
+                return grad * (1 + self.count / 10)
+        def main():
+            scale, batch = Scale(), None
+            {HELD[how]}
+            for step, (a, b) in enumerate(DataLoader(data, 2, shuffle=True)):
+                batch = torch.utils.data.dataloader.default_collate([{{"a": a}}])
+                print(step, update(a, b))
+        main()
+    """
+    names = [item(f"__main__:main/{name}", "drop") for name in ("scale", "a", "b", "batch")]
+    whole, _ = bench.write(text, plan(("__main__:main:0",), names)).is_exact(5, 8)
+    roots = {name for name, _ in manifest(whole)["levels"][-1]["state"]["tree"]["roots"]}
+    assert "__main__:main/scale" in roots
+    assert not roots & {"__main__:main/a", "__main__:main/batch"}
 
 
 TIMED = """

@@ -53,13 +53,12 @@ def variable_of(path: str) -> str:
 
 
 def content_of(nodes: Sequence[Node], paths: Sequence[str], modes: Sequence[int]) -> dict[str, str]:
-    """Digests, by variable, of what only rebuilt names reach: structure and constants."""
-    running: dict[str, Any] = {}
-    for node, path, mode in zip(nodes, paths, modes, strict=True):
-        if mode == REBUILT and node.form:
-            known = running.setdefault(variable_of(path), xxhash.xxh3_128())
-            known.update(msgspec.json.encode(_without_numbers(node)))
-    return {name: known.hexdigest() for name, known in running.items()}
+    """Digests, by path, of what only rebuilt names reach: structure and constants."""
+    return {
+        path: xxhash.xxh3_64_hexdigest(msgspec.json.encode(_without_numbers(node)))
+        for node, path, mode in zip(nodes, paths, modes, strict=True)
+        if mode == REBUILT and node.form
+    }
 
 
 def _without_numbers(node: Node) -> tuple[object, ...]:

@@ -19,8 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from detrain.capture.anchors import DEAD, FULL, REBUILT, content_of, is_addressed, with_anchors
+from detrain.capture.anchors import (
+    DEAD,
+    FULL,
+    REBUILT,
+    content_of,
+    is_addressed,
+    variable_of,
+    with_anchors,
+)
 from detrain.capture.forms import form_of
+from detrain.capture.holders import held_elsewhere, is_asked_after
 from detrain.errors import UncapturableState
 from detrain.frameworks import find
 from detrain.frameworks.base import LiveLeaf
@@ -50,13 +59,15 @@ class Aside:
 
     `rebuilt` is made again by the program, unchanged; `dead` is written before it is read. `held`
     is saved, except arrays that a rebuilt root reaches too. Without `gradients`, those are left
-    out wherever they are.
+    out wherever they are. If `namespaces`, which hold the dead ones, are given, it is asked who
+    else does.
     """
 
     rebuilt: Mapping[str, Any] = field(default_factory=dict)
     held: Mapping[str, Any] = field(default_factory=dict)
     dead: Mapping[str, Any] = field(default_factory=dict)
     gradients: bool = True
+    namespaces: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,11 +81,13 @@ class Walked:
     rebuilt: tuple[LiveLeaf, ...] = ()
     """Arrays that are not saved, because the program makes them again."""
     contents: Mapping[str, str] = field(default_factory=dict)
-    """A digest, for each rebuilt root, of all but the arrays that only such roots reach."""
+    """Digests, by path, of all but the arrays that only rebuilt roots reach."""
     gradients: tuple[LiveLeaf, ...] = ()
     """Arrays whose gradients are left out."""
     left_out: int = 0
     """The bytes of arrays that are not saved."""
+    hidden: frozenset[str] = frozenset()
+    """Dead variables with an object that something holds which was not walked."""
 
 
 def walk(
@@ -118,6 +131,7 @@ class Walk:
         self._mode = FULL
         self._modes: list[int] = []
         self._described: dict[int, int] = {}
+        self._asked: set[int] = set()
         self._rebuilt: dict[str, LiveLeaf] = {}
         self._with_gradients = True
         self._gradients: list[LiveLeaf] = []
@@ -143,7 +157,15 @@ class Walk:
             contents,
             tuple(self._gradients),
             sum(self._left_out.values()),
+            self._hidden(aside) if aside.namespaces else frozenset(),
         )
+
+    def _hidden(self, aside: Aside) -> frozenset[str]:
+        asked = [i for i, mode in enumerate(self._modes) if mode == DEAD and i in self._asked]
+        objects = [self._alive[i] for i in asked]
+        ours = (self._alive, aside.dead, *aside.namespaces)
+        found = held_elsewhere(objects, self._alive, ours)
+        return frozenset(variable_of(self._paths[asked[i]]) for i in found)
 
     def _roots(self, roots: Mapping[str, Any], mode: int) -> tuple[tuple[str, Ref], ...]:
         self._mode = mode
@@ -161,6 +183,8 @@ class Walk:
         self._described[index] = wanted
         try:
             form = form_of(obj, path, self.frameworks)
+            if wanted == DEAD and is_asked_after(form.name):
+                self._asked.add(index)
             if wanted != FULL and not is_addressed(form.name, obj):
                 if wanted == DEAD:
                     return

@@ -35,11 +35,17 @@ class Cut:
     gradients: bool = False
     """Whether gradients are left out."""
     uncompared: tuple[str, ...] = ()
+    constants: bool = True
+    """Whether a number or text that is rebuilt is left out too."""
 
     def keeping(self, kept: Set[str]) -> Cut:
-        """The same, with places saved that the plan was wrong about."""
+        """The same, with places saved that the plan was wrong about.
+
+        Constants are saved as well: no digest would show that one was made otherwise.
+        """
         return replace(
             self,
+            constants=False,
             dead=self.dead - kept,
             rebuilt=self.rebuilt - kept,
             gradients=self.gradients and GRADIENTS not in kept,

@@ -21,6 +21,7 @@ from detrain.errors import ResumeMismatch
 from detrain.runtime.level import Level
 from detrain.runtime.places import fields_in, get_place, set_place
 from detrain.runtime.planned import Cut
+from detrain.state import PLAIN
 
 __all__ = ["Owns", "Roots"]
 
@@ -76,20 +77,27 @@ class Roots:
             if not name.startswith((".", "__")) and not is_standing(value)
         }
 
-    def parted(self, cut: Cut) -> tuple[dict[str, Any], Aside]:
-        """What is saved, and what is not, at a head whose plan leaves something out."""
-        live, rebuilt, dead = dict(self.objects), {}, {}
+    def parted(self, cut: Cut, *, thorough: bool = False) -> tuple[dict[str, Any], Aside]:
+        """What is saved, and what is not, at a head whose plan leaves something out.
+
+        If it is to be `thorough`, it is asked who else holds what is dead.
+        """
+        live, rebuilt, dead = dict(self.objects), dict[str, Any](), dict[str, Any]()
         for label, space in self.spaces.items():
             for name, value in self._variables(space).items():
                 place = f"{label}/{name}"
-                # What a class keeps is read through its objects, whether or not its name is.
-                if place in cut.dead and not isinstance(value, type):
+                if isinstance(value, type):
+                    # What a class keeps is read through its objects, whether or not its name is.
+                    live[place] = value
+                elif place in cut.dead:
                     dead[place] = value
-                elif place in cut.rebuilt and not isinstance(value, type):
+                elif place in cut.rebuilt and (cut.constants or type(value) not in PLAIN):
                     rebuilt[place] = value
                 else:
                     live[place] = value
-        return live, Aside(rebuilt, self.own, dead, gradients=not cut.gradients)
+        names = [s.f_locals if isinstance(s, FrameType) else s for s in self.spaces.values()]
+        namespaces = tuple(names) if thorough and dead else ()
+        return live, Aside(rebuilt, self.own, dead, not cut.gradients, namespaces)
 
     def at(self, places: Iterable[str]) -> dict[str, Any] | None:
         """What lies at some places, by their names; None if one of them can't be found."""

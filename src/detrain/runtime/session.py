@@ -354,7 +354,8 @@ class Session:
                 self.attempt.attention(f"no checkpoint can be taken: {reason}")
             return False
         marks = self.attempt.marks()  # first: it has all buffers written out
-        walked = self._states.copy_cut(level)
+        watched = not level.habits.audited or self.options.audit
+        walked = self._states.copy_cut(level, thorough=watched)
         for path, digest in self._states.opaque_in(walked).items():
             if level.opaque.get(path) != digest:
                 self.attempt.attention(
@@ -364,13 +365,12 @@ class Session:
                 )
                 return True
         self._saving.release()
-        self._saving.hold(level, self.step, marks, Watch(walked, self._audit(level)))
+        audit = self._audit(level) if watched else None
+        self._saving.hold(level, self.step, marks, Watch(walked, audit))
         return True
 
     def _audit(self, level: Level) -> Audit | None:
-        """Watch what a checkpoint leaves out as dead, in the first iteration after one at least."""
-        if level.habits.audited and not self.options.audit:
-            return None
+        """Watch what a checkpoint leaves out as dead, if that can be."""
         audit = Audit(self._owns)
         dead = self._states.dead_at(level)
         return audit if audit.start(Roots.of(level, self._owns).spaces, dead) else None

@@ -62,10 +62,13 @@ class States:
         """What can't be captured is said now, not an hour later."""
         self._walk(level, self._cut(level))
 
-    def copy_cut(self, level: Level) -> Walked:
-        """Copy the state at a loop's head, to be the innermost of a checkpoint."""
+    def copy_cut(self, level: Level, *, thorough: bool) -> Walked:
+        """Copy the state at a loop's head, to be the innermost of a checkpoint.
+
+        If it is to be `thorough`, it is asked whether an object that is left out is in use.
+        """
         self._note_order(level)
-        walked, digests, cut = self._walk_cut(level)
+        walked, digests, cut = self._walk_cut(level, thorough)
         level.head = take(
             walked.tree,
             walked.leaves,
@@ -129,18 +132,24 @@ class States:
             return None
         return self._plan.outer(level.path())
 
-    def _walk(self, level: Level, cut: Cut | None) -> Walked:
+    def _walk(self, level: Level, cut: Cut | None, *, thorough: bool = False) -> Walked:
         roots = Roots.of(level, self._owns)
         if cut is None:
             return walk(roots.values(), self._owns)
-        live, aside = roots.parted(cut)
+        live, aside = roots.parted(cut, thorough=thorough)
         return walk(live, self._owns, aside)
 
-    def _walk_cut(self, level: Level) -> tuple[Walked, dict[str, str], Cut | None]:
-        """Walk from a cut; what was to be rebuilt and has changed in the loop is saved."""
+    def _walk_cut(self, level: Level, thorough: bool) -> tuple[Walked, dict[str, str], Cut | None]:
+        """Walk from a cut; what was to be rebuilt and has changed in the loop is saved.
+
+        So is what goes by a dead name and is held by something that can't be walked.
+        """
         while True:
             cut = self._cut(level)
-            walked = self._walk(level, cut)
+            walked = self._walk(level, cut, thorough=thorough)
+            if walked.hidden:
+                level.habits.kept |= walked.hidden
+                continue
             digests = _digests(walked)
             made = _made(walked, digests)
             level.made = level.made or made
@@ -241,10 +250,13 @@ def _digests(walked: Walked) -> dict[str, str]:
 
 def _made(walked: Walked, digests: Mapping[str, str]) -> dict[str, str]:
     """All that is known of what the program makes again, by path."""
-    return {**digests, **{f"{name}.": content for name, content in walked.contents.items()}}
+    return {**digests, **{f"{path}.": content for path, content in walked.contents.items()}}
 
 
 def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
-    """The variables whose content is not what it was."""
-    paths = before.keys() | now.keys()
-    return {variable_of(path) for path in paths if before.get(path) != now.get(path)}
+    """The variables whose content is not what it was.
+
+    What is no longer there was taken out of something, which shows there; or something else holds
+    it now, and it is saved.
+    """
+    return {variable_of(path) for path in before.keys() & now.keys() if before[path] != now[path]}
