@@ -48,7 +48,7 @@ class Typed:
     def program(self):
         for name in ("inner", "outer")[: self.random.randrange(3)]:
             self.functions.append(self.function(name))
-        names = dict(scalar=SCALARS, box=BOXES, pair=PAIRS, list=LISTS)
+        names = {"scalar": SCALARS, "box": BOXES, "pair": PAIRS, "list": LISTS}
         main = (*self.setup(), *self.block(names, depth=2, loops=0, least=1))
         if self.labels == 0 or not any(isinstance(op, Loop) for op in main):
             main = (*main, self.loop(names, depth=1, loops=0))
@@ -80,7 +80,7 @@ class Typed:
         return [Emit(((name,),)) for name in GLOBALS]
 
     def function(self, name):
-        names = dict(scalar=(*SCALARS, "v"), box=(*BOXES, "m"), pair=PAIRS, list=LISTS)
+        names = {"scalar": (*SCALARS, "v"), "box": (*BOXES, "m"), "pair": PAIRS, "list": LISTS}
         body = self.block(names, depth=self.random.randrange(1, 3), loops=0, least=1)
         start = Bind(("v",), "pure", (("m", "f"),))
         given = Leave("return", self.random.choice([("v",), ("m", "f")]))
