@@ -15,7 +15,7 @@ from detrain.analysis.cells import Cells, Effects
 from detrain.analysis.check import check
 from detrain.analysis.derive import cuts_of, derive, plan_of
 from detrain.analysis.heap import mix
-from detrain.analysis.interpret import Machine, OutOfFuel, resume
+from detrain.analysis.interpret import Machine, OutOfFuel, Strayed, resume
 from detrain.analysis.pretty import parse, print_program
 from detrain.analysis.program import walk_ops
 from detrain.plan import decode_plan, encode_plan
@@ -67,7 +67,10 @@ def each_object(cells, found):
 def continues(program, machine, levels):
     """Whether a run goes on under another schedule as the uninterrupted one did."""
     checkpoint = machine.cut.kept(lambda number: levels[number])
-    found = resume(program, checkpoint, schedule=random.Random(99), world=world)
+    try:
+        found = resume(program, checkpoint, schedule=random.Random(99), world=world)
+    except Strayed:
+        return False
     return found == machine.emitted[machine.cut.emitted :]
 
 

@@ -119,7 +119,7 @@ class Cells:
         self._named: dict[tuple[Sites, str], CellSet] = {}
         self._held: dict[Cell, Sites] = {}
         self._under: dict[Sites, CellSet] = {}
-        self._below: dict[tuple[CellSet, CellSet], CellSet] = {}
+        self._below: dict[tuple[CellSet, CellSet, Sites], CellSet] = {}
         self._touched: dict[int, Touched] = {}
         self._headers: dict[int, Effects] = {}
         self._effects: dict[int, Effects] = {}
@@ -188,6 +188,14 @@ class Cells:
     def sites(self, scope: str, place: Place) -> Sites:
         """The ops that make the objects that a place may hold."""
         return self._spot(scope, place).sites
+
+    def items(self, steps: Iterable[tuple[str, Op]]) -> Sites:
+        """The ops that make the objects that some loops may go through."""
+        return self._objects.sites.union(
+            self.sites(scope, (*op.reads[0], ELEMENT))
+            for scope, op in steps
+            if isinstance(op, Loop) and op.how == "for"
+        )
 
     def _spot(self, scope: str, place: Place) -> _Spot:
         owner = self.variable(scope, place[0])[1]
@@ -281,13 +289,18 @@ class Cells:
             self._under[sites] = found
         return found
 
-    def below(self, cells: Set[Cell], beyond: Set[Cell] = frozenset()) -> CellSet:
-        """These cells, and all that can be reached from them without going `beyond` some."""
+    def below(
+        self, cells: Set[Cell], beyond: Set[Cell] = frozenset(), objects: Sites | None = None
+    ) -> CellSet:
+        """These cells, and all that can be reached from them, and from the objects of some ops,
+        without going `beyond` some.
+        """
         found, limit = self.set(cells), self.set(beyond)
-        key = found, limit
+        objects = objects or self._no_sites
+        key = found, limit, objects
         if key in self._below:
             return self._below[key]
-        seen = self._objects.sites.union(map(self._holds, found - limit))
+        seen = objects | self._objects.sites.union(map(self._holds, found - limit))
         todo = list(seen)
         while todo:
             fields, held, _ = self._inside[todo.pop()]

@@ -165,12 +165,17 @@ def derive(cells: Cells, cut: Cut) -> CutPlan:
             last = levels.pop()
             levels.append(LevelPlan(last.label, way.needs | last.restore, last.changed))
             wrong = way.wrong - way.needs
-    frames = cut.frames
-    kept = (_without_whole(cells, frames[n], each) for n, each in enumerate(levels))
+    loops = [step for step in cut.chain if isinstance(step[1], Loop)]
+    kept = [
+        _without_whole(cells, cut.frames[number], loops[: number + 1], level)
+        for number, level in enumerate(levels)
+    ]
     return CutPlan(cut, tuple(kept), live)
 
 
-def _without_whole(cells: Cells, scopes: tuple[str, ...], level: LevelPlan) -> LevelPlan:
+def _without_whole(
+    cells: Cells, scopes: tuple[str, ...], loops: list[Step], level: LevelPlan
+) -> LevelPlan:
     """A level without items for objects that are only reached by what has changed.
 
     Such objects are saved whole with the place that holds them.
@@ -178,7 +183,7 @@ def _without_whole(cells: Cells, scopes: tuple[str, ...], level: LevelPlan) -> L
     variables = cells.nothing
     for scope in scopes:
         variables |= cells.variables(scope)
-    anchored = cells.below(variables - level.changed, level.changed)
+    anchored = cells.below(variables - level.changed, level.changed, cells.items(loops))
     kept = level.restore - (cells.of_objects - anchored)
     return LevelPlan(level.label, kept, level.changed)
 

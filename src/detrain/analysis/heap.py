@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import zlib
 from dataclasses import dataclass, field
 
@@ -93,16 +92,33 @@ class State:
     frames: list[Scope]
     names: list[str]
     """The functions of the frames."""
+    iterators: list[list[Value]] = field(default_factory=list)
+    """What the loops that are under way have taken to go through, outermost first."""
 
     def copied(self) -> State:
         """A copy with the same identities inside."""
-        return State(copy.deepcopy(self.frames), list(self.names))
+        made: dict[int, Thing] = {}
+
+        def copied(value: Value) -> Value:
+            if not isinstance(value, Thing):
+                return value
+            found = made.get(id(value))
+            if found is None:
+                found = made[id(value)] = Thing(value.site, value.content)
+                found.fields = {name: copied(each) for name, each in value.fields.items()}
+                found.elements = [copied(each) for each in value.elements]
+            return found
+
+        frames = [{name: copied(each) for name, each in frame.items()} for frame in self.frames]
+        iterators = [[copied(each) for each in items] for items in self.iterators]
+        return State(frames, list(self.names), iterators)
 
 
 def all_things(state: State) -> list[Thing]:
     """All objects of a state, each once."""
     found: dict[int, Thing] = {}
     todo: list[Value] = [value for frame in state.frames for value in frame.values()]
+    todo += [value for items in state.iterators for value in items]
     while todo:
         each = todo.pop(0)
         if isinstance(each, Thing) and id(each) not in found:

@@ -1,12 +1,14 @@
 """What a program of the language means: an interpreter.
 
 Scalars are numbers that depend on exactly what was read to compute them, so that a difference
-anywhere shows in everything computed from it. Parallel loops run in an order that a *schedule*
-chooses. At the head of every sequential loop a run can be interrupted: `Machine.cut_at`.
+anywhere shows in everything computed from it, and on a *seed*: what the program is given. Parallel
+loops run in an order that a *schedule* chooses. At the head of every sequential loop a run can be
+interrupted: `Machine.cut_at`.
 
 A run is resumed as DETrain resumes one: executed again from its top, loops re-entered at their
 iterations, each with the part of its state that was saved put back. What the plan drops is
-overwritten with garbage first, so that nothing is right by accident.
+overwritten with garbage first, so that nothing is right by accident. What lies between the loops is
+executed again, and must look at exactly what it looked at before: `Strayed` if it does not.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from detrain.analysis.cells import Cell, locals_of
 from detrain.analysis.heap import Scope, State, Thing, Value, change_all, depth_digest, mix
@@ -36,13 +39,17 @@ from detrain.analysis.program import (
 )
 from detrain.analysis.putback import Saved, put_back
 
-__all__ = ["Checkpoint", "Interrupted", "Machine", "OutOfFuel", "resume"]
+__all__ = ["Checkpoint", "Interrupted", "Machine", "OutOfFuel", "Strayed", "resume"]
 
 _MOST_ITERATIONS = 4
 
 
 class OutOfFuel(Exception):
     """The program runs for too long."""
+
+
+class Strayed(Exception):
+    """On the way back to where it was interrupted, the program looked at something else."""
 
 
 @dataclass
@@ -58,6 +65,9 @@ class Level:
     now: list[int] = field(default_factory=list)
     """What the world answered since the head, and in all, in loops that are run again too."""
     ever: list[int] = field(default_factory=list)
+    way: list[int] = field(default_factory=list)
+    """What was looked at since the head, and in all, in loops that are run again too."""
+    whole_way: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class Interrupted:
             levels.append(
                 Saved(
                     level.label, level.ordinal, level.iteration, level.head, restore, changed,
-                    tuple(level.now),
+                    tuple(level.now), tuple(self.levels[number].way),
                 )
             )  # fmt: skip
         return Checkpoint(tuple(levels), tuple(self.levels[0].now), self.asked)
@@ -118,12 +128,14 @@ class Machine:
         world: Callable[[int], int],
         cut_at: int = 0,
         fuel: int = 4000,
+        seed: int = 0,
     ) -> None:
         self._program, self._schedule, self._world = program, schedule, world
         self._functions = {each.name: each for each in program.functions}
         self._locals = {"": frozenset[str]()}
         self._locals |= {each.name: locals_of(each) for each in program.functions}
         self._cut_at, self._fuel = cut_at, fuel
+        self._mix = partial(mix, seed)
         self.state = State([{}], [""])
         self._levels = [Level("", 0)]
         self._parallel = 0
@@ -154,45 +166,47 @@ class Machine:
     def _op(self, op: Op) -> None:
         match op:
             case Bind(target, "new", reads):
-                self._bind(target, Thing(op.site, mix(op.site, *map(self._digest, reads))))
+                self._bind(target, Thing(op.site, self._mix(op.site, *map(self._digest, reads))))
             case Bind(target, "alias", (place, *others)):
-                self._bind(target, self._chosen(place, others) if others else self._get(place))
+                self._bind(target, self._chosen(place, others) if others else self._taken(place))
             case Bind(target, _, reads):
-                self._bind(target, mix(op.site, *map(self._digest, reads)))
+                self._bind(target, self._mix(op.site, *map(self._digest, reads)))
             case Mutate(place, reads, deep):
                 thing = self._get(place)
                 read = list(map(self._digest, reads))
                 if deep:
-                    change_all(thing, mix(op.site, self._digest(place), *read))
+                    change_all(thing, self._mix(op.site, self._digest(place), *read))
                 elif isinstance(thing, Thing):
-                    thing.content = mix(op.site, thing.content, *read)
+                    self._look(thing.content)
+                    thing.content = self._mix(op.site, thing.content, *read)
             case Draw(target, generator):
                 position = self._get(generator)
+                self._look(position.content if isinstance(position, Thing) else position)
                 if isinstance(position, Thing):
-                    position.content = mix(position.content, 7)
-                    self._bind(target, mix(position.content, 8))
+                    position.content = self._mix(position.content, 7)
+                    self._bind(target, self._mix(position.content, 8))
                 else:
-                    moved = mix(position, 7)
+                    moved = self._mix(position, 7)
                     self._bind(generator, moved)
-                    self._bind(target, mix(moved, 8))
+                    self._bind(target, self._mix(moved, 8))
             case Key(target, reads):
-                self._bind(target, mix(3, *map(self._digest, reads)))
+                self._bind(target, self._mix(3, *map(self._digest, reads)))
             case Observe(target):
                 self._bind(target, self._ask())
             case Emit(reads):
-                value = mix(op.site, *map(self._digest, reads))
+                value = self._mix(op.site, *map(self._digest, reads))
                 if not self._rebuild:
                     self.emitted.append(value)
             case Call():
                 self._call(op)
             case Branch(reads, then, otherwise):
-                self._block(then if mix(*map(self._digest, reads)) % 2 else otherwise)
+                self._block(then if self._mix(*map(self._digest, reads)) % 2 else otherwise)
             case Loop(how="par"):
                 self._parallel_loop(op)
             case Loop():
                 self._loop(op)
             case Leave("return", value):
-                raise _Return(0 if value is None else self._get(value))
+                raise _Return(0 if value is None else self._taken(value))
             case Leave("break"):
                 raise _Break
             case Leave():
@@ -200,7 +214,7 @@ class Machine:
 
     def _call(self, op: Call) -> None:
         function = self._functions[op.function]
-        values = [self._get(each) for each in op.arguments]
+        values = [self._taken(each) for each in op.arguments]
         self.state.frames.append(dict(zip(function.parameters, values, strict=True)))
         self.state.names.append(function.name)
         if len(self.state.frames) > 12:
@@ -222,15 +236,16 @@ class Machine:
 
     def _items(self, op: Loop) -> list[Value]:
         first = self._get(op.reads[0])
+        start = self._mix(op.site, *map(self._digest, op.reads))
         if isinstance(first, Thing) and first.elements:
-            return list(first.elements)
-        start = mix(op.site, *map(self._digest, op.reads))
-        return [mix(start, number) for number in range(1 + start % _MOST_ITERATIONS)]
+            begin = start % len(first.elements)
+            return first.elements[begin:] + first.elements[:begin]
+        return [self._mix(start, number) for number in range(1 + start % _MOST_ITERATIONS)]
 
     def _goes_on(self, op: Loop, iteration: int) -> bool:
         if not op.reads:
             return True
-        return iteration < _MOST_ITERATIONS and mix(*map(self._digest, op.reads)) % 4 > 0
+        return iteration < _MOST_ITERATIONS and self._mix(*map(self._digest, op.reads)) % 4 > 0
 
     def _loop(self, op: Loop) -> None:
         items = self._items(op) if op.how == "for" else []
@@ -241,6 +256,7 @@ class Machine:
         parent.begun += 1
         level = Level(op.label, parent.begun)
         self._levels.append(level)
+        self.state.iterators.append(items)
         self._chain.append(op.site)
         try:
             expected = self._rebuild[0] if self._rebuild else None
@@ -267,8 +283,11 @@ class Machine:
         finally:
             self._levels.pop()
             self._chain.pop()
+            self.state.iterators.pop()
             parent.now += level.ever
             parent.ever += level.ever
+            parent.way += level.whole_way
+            parent.whole_way += level.whole_way
 
     def _plain_loop(self, op: Loop, items: list[Value]) -> None:
         """A loop inside a parallel one: nothing can be cut there."""
@@ -297,22 +316,20 @@ class Machine:
             results[number] = 0 if op.result is None else self._get(op.result)
         self._parallel -= 1
         if op.into is not None:
-            made = Thing(op.site, mix(op.site, len(items)))
+            made = Thing(op.site, self._mix(op.site, len(items)))
             made.elements = [results[n] for n in (order if op.unordered else sorted(order))]
             self._bind(op.into, made)
 
     def _head(self, level: Level) -> None:
         """A sequential loop is about to take its next item: the run can be interrupted here."""
-        level.begun, level.now = 0, []
-        level.head = self.state.copied()
+        level.begun, level.now, level.way = 0, [], []
+        if self.heads < self._cut_at:
+            level.head = self.state.copied()
         if self._rebuild:
             return
         self.heads += 1
         if self.heads == self._cut_at:
-            levels = tuple(
-                Level(each.label, each.ordinal, each.iteration, each.begun, each.head, [*each.now])
-                for each in self._levels
-            )
+            levels = tuple(replace(each, now=[*each.now], way=[*each.way]) for each in self._levels)
             self.cut = Interrupted(tuple(self._chain), levels, self.asked, len(self.emitted))
 
     # ---------------------------------------------------------------- the way back
@@ -327,12 +344,12 @@ class Machine:
         self.asked = checkpoint.asked
 
     def _re_enter(self, level: Level, saved: Saved) -> None:
-        assert level.label == saved.label, (level.label, saved.label)
+        if level.label != saved.label or self._levels[-2].way != list(saved.way):
+            raise Strayed
         self._rebuild.popleft()
         self._depth += 1
         level.iteration = saved.iteration
         put_back(saved, self.state)
-        level.head = self.state.copied()
         self._answers = deque(saved.answers)
 
     def _ask(self) -> int:
@@ -367,10 +384,10 @@ class Machine:
 
     def _chosen(self, place: Place, others: list[Place]) -> Value:
         """An element that others decide on; of one object they decide whether it is that."""
-        number = mix(*map(self._digest, others))
+        number = self._mix(*map(self._digest, others))
         owner = self._get(place[:-1]) if place[-1] == ELEMENT else 0
         if isinstance(owner, Thing) and owner.elements:
-            return owner.elements[mix(owner.content, number) % len(owner.elements)]
+            return owner.elements[self._mix(owner.content, number) % len(owner.elements)]
         return self._get(place) if number % 2 else number
 
     def _bind(self, place: Place, value: Value) -> None:
@@ -385,7 +402,21 @@ class Machine:
                 owner.fields[place[-1]] = value
 
     def _digest(self, place: Place) -> int:
-        return depth_digest(self._get(place))
+        found = depth_digest(self._get(place))
+        self._look(found)
+        return found
+
+    def _taken(self, place: Place) -> Value:
+        """A value that is handed on as it is."""
+        value = self._get(place)
+        self._look(value.site if isinstance(value, Thing) else value)
+        return value
+
+    def _look(self, number: int) -> None:
+        """Remember what is looked at, except where the order is not the same in every run."""
+        if not self._parallel:
+            self._levels[-1].way.append(number)
+            self._levels[-1].whole_way.append(number)
 
 
 def resume(
@@ -394,8 +425,9 @@ def resume(
     *,
     schedule: random.Random,
     world: Callable[[int], int],
+    seed: int = 0,
 ) -> list[int]:
     """Go on with an interrupted run to its end; gives what was emitted since the cut."""
-    machine = Machine(program, schedule=schedule, world=world)
+    machine = Machine(program, schedule=schedule, world=world, seed=seed)
     machine.begin_rebuild(checkpoint)
     return machine.run()

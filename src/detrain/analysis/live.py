@@ -69,7 +69,11 @@ class Liveness:
 
     def at(self, chain: Chain) -> CellSet:
         """What is live at the head of the last loop of a chain of loops and calls."""
-        return self._inside(chain).exits.continued
+        found = self._inside(chain).exits.continued
+        # Objects are got at from variables, and from the loops that are under way: what these go
+        # through was taken when they were entered, whatever held it.
+        variables = found - self._cells.of_objects
+        return found & self._cells.below(variables, objects=self._cells.items(chain))
 
     def of_iteration(self, scope: str, op: Loop) -> CellSet:
         """What an iteration of a loop reads before it has written it."""

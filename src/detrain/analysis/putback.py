@@ -25,6 +25,8 @@ class Saved:
     changed: Set[Cell]
     """What the rebuilt program may have otherwise than the interrupted one."""
     answers: tuple[int, ...]
+    way: tuple[int, ...] = ()
+    """What was looked at on the way to this level, since the head of the one around it."""
 
 
 def put_back(saved: Saved, live: State) -> None:
@@ -49,6 +51,10 @@ def put_back(saved: Saved, live: State) -> None:
             todo.append((old, new, unchanged))
 
     todo: list[tuple[Thing, Thing, bool]] = []
+    # What a loop goes through it took when it was entered, from what was right.
+    for old_items, new_items in zip(state.iterators, live.iterators, strict=True):
+        for one, other in zip(old_items, new_items, strict=True):
+            match(one, other, True)
     for only_unchanged in (True, False):
         for scope, old_frame, new_frame in zip(state.names, state.frames, live.frames, strict=True):
             for name in sorted(old_frame.keys() & new_frame.keys()):

@@ -36,15 +36,21 @@ def settings_of(owner: Any) -> dict[str, Any]:
 
 def put_settings(owner: Any, settings: dict[str, Any]) -> None:
     """Give an object its settings back; `LookupError` if it has no place for one."""
+    for text in settings_of(owner).keys() - settings.keys():
+        home, last = _home(owner, text)
+        if not isinstance(home, list):
+            del home[last]
     for text, value in settings.items():
-        *way, last = _path(text)
-        at = owner
-        for step in way:
-            at = _part(at, step)
-        if isinstance(at, dict | list):
-            at[last] = value  # type: ignore[index]
-        else:
-            at.__dict__[str(last)] = value
+        home, last = _home(owner, text)
+        home[last] = value
+
+
+def _home(owner: Any, text: str) -> tuple[Any, str | int]:
+    """What holds a setting, a list or a dictionary, and under what."""
+    *way, last = _path(text)
+    for step in way:
+        owner = _part(owner, step)
+    return (owner if isinstance(owner, dict | list) else vars(owner)), last
 
 
 def _gather(value: Any, path: Path, found: dict[str, Any], seen: set[int]) -> None:
