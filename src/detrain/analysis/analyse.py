@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from detrain.analysis.cells import Cells
@@ -13,6 +13,7 @@ from detrain.analysis.infer import Causes
 from detrain.analysis.loops import TrainingLoops, find_loops
 from detrain.analysis.planning import plan_python
 from detrain.analysis.project import Project, read_project
+from detrain.analysis.rules import Subject, diagnose
 from detrain.plan import Plan
 
 __all__ = ["Analysis", "analyse", "analyse_script"]
@@ -33,10 +34,21 @@ class Analysis:
     causes: Causes | None = None
     loops: TrainingLoops | None = None
 
+    def parts(self) -> tuple[Source, Cells, Causes, TrainingLoops]:
+        """The program, its cells, their causes, and its loops."""
+        assert self.source is not None
+        assert self.cells is not None
+        assert self.causes is not None
+        assert self.loops is not None
+        return self.source, self.cells, self.causes, self.loops
+
 
 def analyse_script(script: Path, search: tuple[str, ...]) -> Analysis:
     """Analyse a script and the local modules that it imports."""
-    return analyse(read_project(script, search))
+    analysis = analyse(read_project(script, search))
+    source, cells, causes, loops = analysis.parts()
+    found = diagnose(Subject(source, cells, causes, loops))
+    return replace(analysis, diagnostics=found)
 
 
 def analyse(project: Project) -> Analysis:

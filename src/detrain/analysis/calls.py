@@ -438,13 +438,10 @@ class Calls(Rows):
             self.look_at_all(name, node)
             return Value(None, self.gathered(given.all), NOTHING)
         row = lookup(name)
-        if row is None and "." in name:
-            # A method of a class by the class: `torch.Tensor.add(x, y)`.
-            return self._unknown(name, Value(), given, node)
-        assert row is not None or receiver is None
-        if row is None:
-            return self._unknown(name, Value(), given, node)
-        return self._apply(row, name, receiver, given, node)
+        if row is not None:
+            return self._apply(row, name, receiver, given, node)
+        made = self._unknown(name, Value(), given, node)
+        return replace(made, tags=made.tags | {("made", name)})
 
 
 def _with_self(receiver: Value, given: Arguments) -> Arguments:

@@ -65,6 +65,10 @@ class Lowered:
     """By generator: the ops that seed it."""
     calls: list[tuple[str, int, ast.Call, Scope]] = field(default_factory=list)
     """Library calls: the row's name, the op before it, the call, where it stands."""
+    observed: dict[int, str] = field(default_factory=dict)
+    """By op that asks the world: the row that says so."""
+    overwritten: list[tuple[str, Place]] = field(default_factory=list)
+    """Arrays that a call fills anew, by the function and the place."""
     opened: list[Span] = field(default_factory=list)
     """Where variables are looked at or bound that can't be named: nothing may be dropped then."""
     copies: dict[str, str] = field(default_factory=dict)
@@ -96,6 +100,7 @@ class Emitting:
         self.bound_globals: set[str] = set()
         self.renamed: dict[str, Place] = {}
         """Variables of the comprehensions around this place."""
+        self.function_name = scope.key if scope.kind == "function" else ""
         self.loops = 0
         """How many loops are around this place."""
         self.unsure: frozenset[str] | None = frozenset()

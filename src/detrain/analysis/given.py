@@ -138,6 +138,7 @@ class GivingAway(Expressions):
     def _unknown(self, name: str, callee: Value, given: Arguments, node: ast.AST) -> Value:
         """A call that nothing is known of."""
         self.lowered.unknown.append((name, self.span(node)))
+        short = name.rpartition(".")[2]
         values = [*([callee] if callee.place is not None else []), *given.all]
         inner = [e for v in given.all for e in self._in_sequence(v)]
         called = [v for v in (*given.all, *inner) if v.of("function") or v.of("bound")]
@@ -152,7 +153,6 @@ class GivingAway(Expressions):
             for key in value.of("instance"):
                 self._any_method(value, key, node)
             self.mutate(value.place, reads, node, deep=True)
-        short = name.rpartition(".")[2]
         if (short in _METHODS_THAT_TRAIN and callee.place is not None) or self._runs_train_op(
             given
         ):

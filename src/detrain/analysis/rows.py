@@ -62,6 +62,10 @@ _UPDATES = frozenset(
 _LOOKS_AT_ALL = frozenset(
     f"builtins.{name}" for name in ("globals", "locals", "vars", "exec", "eval", "dir")
 )
+_FILLS = frozenset(
+    {"uniform_", "normal_", "zero_", "fill_", "copy_", "exponential_", "bernoulli_", "random_",
+     "cauchy_", "geometric_", "log_normal_", "fill"}
+)  # fmt: skip
 _EXECUTES = frozenset({"builtins.exec", "builtins.eval"})
 _MODES = frozenset({"torch.nn.Module.train", "torch.nn.Module.eval"})
 
@@ -82,6 +86,9 @@ class Rows(Items):
         if row.name in _MODES and receiver is not None and receiver.place is not None:
             self.bind((*receiver.place, "training"), "pure", self.gathered(given.all), node)
             return receiver
+        filled = self._filled(row, receiver, given)
+        if filled is not None and filled.place is None:
+            values = [value for value in values if value is not filled]
         reads = self._read_by(row, receiver, values)
         reads += self._asked(row, receiver, given, reads, node)
         self._callbacks(row, receiver, given, node)
@@ -96,6 +103,17 @@ class Rows(Items):
         if row.name.rpartition(".")[2] in TRAIN_OPS:
             return replace(result, tags=result.tags | {("trains",)})
         return result
+
+    def _filled(self, row: Row, receiver: Value | None, given: Arguments) -> Value | None:
+        """The array that a call fills anew, whatever was in it."""
+        short = row.name.rpartition(".")[2]
+        if row.name.startswith("torch.nn.init."):
+            filled = given.positional[0] if given.positional else None
+        else:
+            filled = receiver if short in _FILLS else None
+        if filled is not None and filled.place is not None:
+            self.lowered.overwritten.append((self.function_name, filled.place))
+        return filled
 
     def looks_at_all(self, name: str, given: Arguments) -> bool:
         """Whether a call may look at variables that it doesn't name."""
@@ -147,6 +165,9 @@ class Rows(Items):
             found.append(self.key(reads, node))
         if row.observes and not (row.by and given.all):
             found.append(self.observe(row.observes, node))
+            self.lowered.observed[self.out[-1].site] = row.name
+        if row.unordered and not row.parallel:
+            found.append(self.observe("completion order", node))
         if row.seeds and row.seeds not in ("self", "argument"):
             generator = (f"@{row.seeds}",)
             site = self.bind(generator, "pure", (*reads, *found), node)

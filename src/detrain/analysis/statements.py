@@ -34,6 +34,7 @@ class Statements(Calls):
         """The whole function that this is the scope of, perhaps under another name."""
         scope = self.scope
         node = scope.node
+        self.function_name = name or scope.key
         assert isinstance(node, Code)
         for each in scope.parameters():
             if each in scope.captured:
