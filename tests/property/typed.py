@@ -89,8 +89,9 @@ class Typed:
         if self.functions and choose < 0.41:
             function, argument = self.random.choice(self.functions)
             return [Call(function.name, (argument,), self.scalar())]
-        if loops and choose < 0.44:
-            return self.decided((Leave(self.random.choice(["break", "continue"])),), ())
+        if loops and choose < 0.43:
+            stop = self.random.choice(["break", "continue", "continue"])
+            return self.decided((Leave(stop),), ())
         if choose < 0.5:
             return [Emit((self.seen(),))]
         return self.simple()
