@@ -9,6 +9,7 @@ import pytest
 from drawing import Drawing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typed import Typed
 
 from detrain.analysis import derive as derivation
 from detrain.analysis.cells import Cells, Effects
@@ -29,7 +30,7 @@ def world(number):
     return mix(11, number)
 
 
-def run(program, schedule, cut_at=0):
+def run(program, schedule, cut_at=()):
     machine = Machine(program, schedule=random.Random(schedule), world=world, cut_at=cut_at)
     machine.run()
     return machine
@@ -40,10 +41,10 @@ def interrupted(program, schedule, where, crowd=48):
     whole = run(program, schedule)
     if not whole.heads:
         return None
-    machine = run(program, schedule, cut_at=1 + where % whole.heads)
+    machine = run(program, schedule, cut_at=[1 + where % whole.heads])
     assert machine.emitted == whole.emitted
     cuts = {tuple(op.site for _, op in cut.chain): cut for cut in cuts_of(program)}
-    cut = cuts.get(machine.cut.chain)
+    cut = cuts.get(machine.cuts[0].chain)
     if cut is None:
         return None
     cells = Cells(program, crowd)
@@ -66,12 +67,12 @@ def each_object(cells, found):
 
 def continues(program, machine, levels):
     """Whether a run goes on under another schedule as the uninterrupted one did."""
-    checkpoint = machine.cut.kept(lambda number: levels[number])
+    checkpoint = machine.cuts[0].kept(lambda number: levels[number])
     try:
         found = resume(program, checkpoint, schedule=random.Random(99), world=world)
     except Strayed:
         return False
-    return found == machine.emitted[machine.cut.emitted :]
+    return found == machine.emitted[machine.cuts[0].emitted :]
 
 
 def counterexamples(seeds, crowd=48):
@@ -99,7 +100,7 @@ def counterexamples(seeds, crowd=48):
 @settings(max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.integers(0, 1000), st.integers(0, 3))
 def test_a_run_continues_from_its_plan(draw, where, schedule):
-    program = Drawing(draw).program()
+    program = (Drawing if draw.random() < 0.7 else Typed)(draw).program()
     assert check(program) == []
     assert parse(print_program(program)) == program
     plan = plan_of(program)

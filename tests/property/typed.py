@@ -62,7 +62,7 @@ class Typed:
             yield from self.box(fresh)
             yield Bind((LIST, ELEMENT), "alias", (fresh,))
         if self.chance(0.5):
-            yield Bind((LIST, ELEMENT), "alias", (self.box_place()[:1],))
+            yield Bind((LIST, ELEMENT), "alias", ((self.random.choice(BOXES),),))
 
     def function(self, name):
         """A function, and what it is always called for."""
@@ -89,8 +89,9 @@ class Typed:
         if self.functions and choose < 0.41:
             function, argument = self.random.choice(self.functions)
             return [Call(function.name, (argument,), self.scalar())]
-        if loops and choose < 0.44:
-            return self.decided((Leave(self.random.choice(["break", "continue"])),), ())
+        if loops and choose < 0.43:
+            stop = self.random.choice(["break", "continue", "continue"])
+            return self.decided((Leave(stop),), ())
         if choose < 0.5:
             return [Emit((self.seen(),))]
         return self.simple()
@@ -131,7 +132,7 @@ class Typed:
 
     def loop(self, depth, loops):
         self.labels += 1
-        label = f"l{self.labels}"
+        label, item = f"l{self.labels}", (f"i{self.labels}",)
         body = self.block(depth, loops + 1)
         if self.chance(0.1):
             return [Loop(label, "while", (), (*body, *self.decided((Leave("break"),), ())))]
@@ -139,7 +140,6 @@ class Typed:
             asked = self.scalar()
             draw = Draw(asked, self.generator())
             return [draw, Loop(label, "while", (asked,), (*body, draw))]
-        item = (f"i{self.labels}",)
         over = (LIST,) if self.chance(0.6) else self.seen()
         used = Mutate((self.random.choice((*BOXES, LIST)),), (item,))
         return [Loop(label, "for", (over,), (*body, used), target=item)]

@@ -7,6 +7,7 @@ holds at every point: two places that may be the same object have cells in commo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,7 +69,9 @@ def locals_of(function: Function) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What an op may read and write. `surely` are variables that it writes whatever happens."""
+    """What an op may read and write. `surely` is what it writes whatever happens: variables, and
+    fields of an object that is the only one that its op makes.
+    """
 
     reads: CellSet
     writes: CellSet
@@ -189,13 +192,19 @@ class Cells:
         """The ops that make the objects that a place may hold."""
         return self._spot(scope, place).sites
 
-    def items(self, steps: Iterable[tuple[str, Op]]) -> Sites:
-        """The ops that make the objects that some loops may go through."""
-        return self._objects.sites.union(
-            self.sites(scope, (*op.reads[0], ELEMENT))
-            for scope, op in steps
-            if isinstance(op, Loop) and op.how == "for"
-        )
+    def items(self, chain: tuple[tuple[str, Op], ...]) -> Sites:
+        """The ops that make the objects that the loops of a chain may go through."""
+        found = self._no_sites
+        for number, (scope, op) in enumerate(chain):
+            if isinstance(op, Loop) and op.how == "for":
+                sites = self.sites(scope, (*op.reads[0], ELEMENT))
+                if number == 0:  # it is entered once, before anything is made inside it
+                    alone = filter(
+                        self._objects.is_alone, (each.site for each in walk_ops(op.body))
+                    )
+                    sites -= self._objects.sites.set(alone)
+                found |= sites
+        return found
 
     def _spot(self, scope: str, place: Place) -> _Spot:
         owner = self.variable(scope, place[0])[1]
@@ -383,8 +392,19 @@ class Cells:
             into = self.nothing if op.into is None else self._bound(scope, op.into).surely
             return Effects(found.reads, found.writes, into)
         if isinstance(op, Call):
-            return found.along(self._summaries[op.function])
+            return self._called(found, op.function)
         return found
+
+    def written_by(self, name: str) -> CellSet:
+        """What a function, and all that it calls, may write that is not its own."""
+        return self._summaries[name].writes
+
+    def _called(self, found: Effects, name: str) -> Effects:
+        """What a call does: its header, and what its function does to what is not its own."""
+        summary, replaced = self._summaries[name], self.liveness.replaced_by(name)
+        # What the function has written whenever it comes to read it is not read from outside.
+        reads = found.reads | (summary.reads - replaced)
+        return Effects(reads, found.writes | summary.writes, found.surely | replaced)
 
     def header(self, scope: str, op: Op) -> Effects:
         """What an op itself does, without what is inside it or called by it."""
@@ -418,7 +438,7 @@ class Cells:
                 cells, passed, _ = self._spot(scope, target)
                 reads.append(passed)
                 writes.append(cells)
-                surely = cells if len(target) == 1 else self.nothing
+                surely = self._surely(scope, target)
         match op:
             case Bind(how="new"):
                 writes.append(self.fields(op.site))
@@ -456,7 +476,35 @@ class Cells:
 
     def _bound(self, scope: str, target: Place) -> Effects:
         cells, passed = self.cells(scope, target)
-        return Effects(passed, cells, cells if len(target) == 1 else self.nothing)
+        return Effects(passed, cells, self._surely(scope, target))
+
+    def _surely(self, scope: str, target: Place) -> CellSet:
+        """The cells that binding a place surely writes: a variable, a field of the one object."""
+        is_field = len(target) == 2 and target[1] != ELEMENT
+        if len(target) == 1 or (is_field and self.variable(scope, target[0]) in self._fixed):
+            return self._spot(scope, target).cells
+        return self.nothing
+
+    @cached_property
+    def _fixed(self) -> frozenset[Cell]:
+        """Variables that are bound once, at the top of `main`, to the one object made there.
+
+        Where such a variable is not bound yet, there is no such object yet.
+        """
+        bound = Counter(
+            self.variable(scope, place[0])
+            for scope, block in self.scopes
+            for op in walk_ops(block)
+            for place in (*targets_of(op), *((op.generator,) if isinstance(op, Draw) else ()))
+            if len(place) == 1
+        )
+        return frozenset(
+            cell
+            for op in self.program.main
+            if isinstance(op, Bind) and op.how == "new" and len(op.target) == 1
+            if bound[cell := self.variable("", op.target[0])] == 1
+            if self._objects.is_alone(op.site)
+        )
 
     @cached_property
     def _summaries(self) -> dict[str, Effects]:

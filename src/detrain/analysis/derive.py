@@ -165,16 +165,16 @@ def derive(cells: Cells, cut: Cut) -> CutPlan:
             last = levels.pop()
             levels.append(LevelPlan(last.label, way.needs | last.restore, last.changed))
             wrong = way.wrong - way.needs
-    loops = [step for step in cut.chain if isinstance(step[1], Loop)]
+    ends = [number for number, (_, op) in enumerate(cut.chain, 1) if isinstance(op, Loop)]
     kept = [
-        _without_whole(cells, cut.frames[number], loops[: number + 1], level)
-        for number, level in enumerate(levels)
+        _without_whole(cells, frames, cut.chain[:end], level)
+        for frames, end, level in zip(cut.frames, ends, levels, strict=True)
     ]
     return CutPlan(cut, tuple(kept), live)
 
 
 def _without_whole(
-    cells: Cells, scopes: tuple[str, ...], loops: list[Step], level: LevelPlan
+    cells: Cells, scopes: tuple[str, ...], chain: tuple[Step, ...], level: LevelPlan
 ) -> LevelPlan:
     """A level without items for objects that are only reached by what has changed.
 
@@ -183,7 +183,7 @@ def _without_whole(
     variables = cells.nothing
     for scope in scopes:
         variables |= cells.variables(scope)
-    anchored = cells.below(variables - level.changed, level.changed, cells.items(loops))
+    anchored = cells.below(variables - level.changed, level.changed, cells.items(chain))
     kept = level.restore - (cells.of_objects - anchored)
     return LevelPlan(level.label, kept, level.changed)
 
@@ -219,9 +219,12 @@ class _Way:
                 if self._cells.contains(op, target):
                     return any(self.go(scope, each, target) for each in self._with(op, target))
             found = self._cells.effects(scope, op)
-            self._read(found.reads)
+            surely = found.surely
+            if isinstance(op, Branch | Loop):
+                surely |= self._cells.liveness.replaced(scope, op)
+            self._read(found.reads - (surely - found.surely))
             # What is written from what is right is right, if it is surely written.
-            self.wrong -= found.surely
+            self.wrong -= surely
         return False
 
     def _with(self, op: Op, target: Op) -> Iterator[tuple[Op, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
+from functools import cache
 
 __all__ = [
     "Scope",
@@ -36,6 +37,11 @@ def mix(*parts: int) -> int:
     return hash((*parts, 0x9E3779B9)) & 0x7FFFFFFF
 
 
+@cache
+def _number(name: str) -> int:
+    return zlib.crc32(name.encode())
+
+
 def depth_digest(value: Value) -> int:
     """A number that depends on all that is reachable from a value, and on what is one object."""
     numbers: dict[int, int] = {}
@@ -51,7 +57,7 @@ def depth_digest(value: Value) -> int:
             numbers[id(each)] = len(numbers)
             parts += [each.site, each.content, len(each.elements)]
             for name in sorted(each.fields):
-                parts.append(zlib.crc32(name.encode()))
+                parts.append(_number(name))
                 todo.append(each.fields[name])
             todo += each.elements
     return mix(*parts)

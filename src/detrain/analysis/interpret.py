@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Set
+from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -126,7 +126,7 @@ class Machine:
         *,
         schedule: random.Random,
         world: Callable[[int], int],
-        cut_at: int = 0,
+        cut_at: Collection[int] = (),
         fuel: int = 4000,
         seed: int = 0,
     ) -> None:
@@ -134,7 +134,7 @@ class Machine:
         self._functions = {each.name: each for each in program.functions}
         self._locals = {"": frozenset[str]()}
         self._locals |= {each.name: locals_of(each) for each in program.functions}
-        self._cut_at, self._fuel = cut_at, fuel
+        self._cut_at, self._last_cut, self._fuel = cut_at, max(cut_at, default=0), fuel
         self._mix = partial(mix, seed)
         self.state = State([{}], [""])
         self._levels = [Level("", 0)]
@@ -146,8 +146,8 @@ class Machine:
         self._answers: deque[int] = deque()
         self._chain: list[int] = []
         """The sites of the calls and loops that are under way."""
-        self.cut: Interrupted | None = None
-        """The state at the head that was to be the last one; the run goes on from there."""
+        self.cuts: list[Interrupted] = []
+        """The states at the heads that were asked for; the run goes on from there."""
 
     # ---------------------------------------------------------------- running
 
@@ -323,14 +323,14 @@ class Machine:
     def _head(self, level: Level) -> None:
         """A sequential loop is about to take its next item: the run can be interrupted here."""
         level.begun, level.now, level.way = 0, [], []
-        if self.heads < self._cut_at:
+        if self.heads < self._last_cut:
             level.head = self.state.copied()
         if self._rebuild:
             return
         self.heads += 1
-        if self.heads == self._cut_at:
+        if self.heads in self._cut_at:
             levels = tuple(replace(each, now=[*each.now], way=[*each.way]) for each in self._levels)
-            self.cut = Interrupted(tuple(self._chain), levels, self.asked, len(self.emitted))
+            self.cuts.append(Interrupted(tuple(self._chain), levels, self.asked, len(self.emitted)))
 
     # ---------------------------------------------------------------- the way back
 

@@ -57,12 +57,13 @@ class _Head(NamedTuple):
 
 
 class Liveness:
-    """Liveness: variables die when they are surely written; what objects hold is never surely."""
+    """Liveness: a cell dies where it is surely written."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
         self._heads: dict[int, _Head] = {}
         self._exposures: dict[str, CellSet] = {}
+        self._replaced: dict[str, CellSet] = {}
         nothing = cells.nothing
         start = _Inside(cells.program.main, nothing, _Exits(nothing, nothing, nothing))
         self._entered: dict[tuple[int, ...], _Inside] = {(): start}
@@ -80,6 +81,27 @@ class Liveness:
         nothing = self._cells.nothing
         found = self._block(scope, op.body, nothing, _Exits(nothing, nothing, nothing))
         return found - (self._cells.cells(scope, op.target)[0] if op.target else nothing)
+
+    def replaced_by(self, name: str) -> CellSet:
+        """The global variables that a function writes whatever happens, before it reads them."""
+        cells = self._cells
+        if name not in self._replaced:
+            self._replaced[name] = cells.nothing  # what calls itself is not looked into again
+            variables = cells.variables("")
+            # If all that it may write is live at its ends, nothing is computed for nothing; and
+            # the variables that are not live at its beginning are replaced.
+            end = variables | cells.written_by(name)
+            exits = _Exits(end, cells.nothing, cells.nothing)
+            first = self._block(name, cells.functions[name].body, end, exits)
+            self._replaced[name] = variables - first
+        return self._replaced[name]
+
+    def replaced(self, scope: str, op: Branch | Loop) -> CellSet:
+        """The variables that an op writes whatever happens, before it reads them."""
+        cells = self._cells
+        variables = cells.variables(scope) | cells.variables("")
+        end = variables | cells.effects(scope, op).writes
+        return variables - self._before(scope, op, end, _Exits(end, end, end))
 
     def _inside(self, chain: Chain) -> _Inside:
         key = tuple(op.site for _, op in chain)
