@@ -146,11 +146,19 @@ class _Planning:
             return
         below = self._cells.below({cell})
         if not below & wrong:
-            changed = cell in derived.levels[-1].changed
+            changed = any(cell in level.changed for level in derived.levels)
             why = "made again on the way to this loop" if changed else "as the setup makes it"
             yield PlanItem(variable.place, "rebuild", why, line, file)
             return
+        why = "written in the loop and read later"
+        inside = self._causes_below(below)
+        yield PlanItem(variable.place, "restore", why, line, file, causes=inside)
         yield from self._uncompared(variable, line, file)
+
+    def _causes_below(self, cells: CellSet) -> tuple[str, ...]:
+        """How the bits of some cells come about, in words."""
+        found = {cause for cell in cells for cause in self._causes.of.get(cell, ())}
+        return tuple(sorted({_in_words(cause) for cause in found}))
 
     def _uncompared(self, variable: Variable, line: int, file: str) -> Iterator[PlanItem]:
         """The parts of a variable that the clock reaches."""
@@ -336,6 +344,18 @@ def _made_once(program: Program, given_away: set[str]) -> set[int]:
             elif isinstance(op, Call) and calls[op.function] == 1:
                 todo.append(bodies[op.function])
     return once
+
+
+def _in_words(cause: Cause) -> str:
+    match cause.kind:
+        case "draw":
+            name = cause.what.removeprefix("@")
+            return f"drawn from {name}" if cause.what.startswith("@") else "drawn from a generator"
+        case "key":
+            return "drawn by key"
+        case "race":
+            return "raced for"
+    return f"the {cause.what}"
 
 
 def _varies(cause: Cause) -> bool:
