@@ -171,10 +171,20 @@ def _is_trainer(subject: Subject, owner: ast.expr, file: str) -> bool:
     return False
 
 
+def unknown_calls(subject: Subject) -> Iterator[Diagnostic]:
+    """DT903: calls that nothing is known of."""
+    for name, span in subject.source.lowered.unknown:
+        message = f"nothing is known of {name}: what it is given counts as changed by it"
+        yield Diagnostic("DT903", message, span)
+
+
 def _scopes(subject: Subject) -> Iterator[Scope]:
     for module in subject.source.modules:
         yield module.scope
     yield from subject.source.facts.functions.values()
 
 
-RULES = (live_generators, hidden_in_lambdas, outside_loops, own_checkpoints, library_loops)
+RULES = (
+    live_generators, hidden_in_lambdas, outside_loops, own_checkpoints, library_loops,
+    unknown_calls,
+)  # fmt: skip
