@@ -16,6 +16,7 @@ from detrain.analysis.values import NOTHING, SCALAR, Tags, Value
 
 __all__ = ["Calls"]
 
+_MAKE_TEXT = frozenset({"strftime", "isoformat", "ctime", "format", "str", "join", "repr"})
 _ARRAY_OF = {"torch": "torch.zeros", "torchvision": "torch.zeros", "keras": "tensorflow.zeros",
              "tensorflow": "tensorflow.zeros"}  # fmt: skip
 
@@ -28,12 +29,19 @@ class Calls(Rows):
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             return self._super()
         if isinstance(node.func, ast.Attribute):
-            receiver = self.value(node.func.value)
-            return self._method(receiver, node.func.attr, self._arguments(node), node)
+            makes_text = node.func.attr in _MAKE_TEXT
+            self.in_text += makes_text
+            receiver, given = self.value(node.func.value), self._arguments(node)
+            self.in_text -= makes_text
+            return self._method(receiver, node.func.attr, given, node)
         if isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) > 1:
             return self._getattr(node)
         callee = self.value(node.func)
-        return self.called(callee, self._arguments(node), node)
+        makes_text = isinstance(node.func, ast.Name) and node.func.id in _MAKE_TEXT
+        self.in_text += makes_text
+        given = self._arguments(node)
+        self.in_text -= makes_text
+        return self.called(callee, given, node)
 
     def _value_Call(self, node: ast.Call) -> Value:
         return self.call(node)

@@ -86,7 +86,10 @@ class Expressions(Emitting):
     def _value_JoinedStr(self, node: ast.JoinedStr) -> Value:
         parts = [part for part in node.values if isinstance(part, ast.FormattedValue)]
         specs = [part.format_spec for part in parts if part.format_spec is not None]
-        return self.scalar([self.value(each) for each in (*(p.value for p in parts), *specs)])
+        self.in_text += 1
+        values = [self.value(each) for each in (*(part.value for part in parts), *specs)]
+        self.in_text -= 1
+        return self.scalar(values)
 
     def _value_Compare(self, node: ast.Compare) -> Value:
         values = [self.value(each) for each in (node.left, *node.comparators)]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detrain.analysis.cells import Cell, Cells, CellSet
+from detrain.analysis.decisions import decided_by_clock
 from detrain.analysis.derive import Cut, CutPlan, cuts_of, derive
 from detrain.analysis.emit import GRADIENTS, OWN
 from detrain.analysis.frontend import Source
@@ -308,7 +309,13 @@ class _Planning:
         """What must be recorded or keyed, and what can't be replayed."""
         ops = _ops(self._source)
         reached = {c for cell in self._trained for c in self._causes.of.get(cell, ())}
-        reached |= self._causes.deciding
+        lowered = self._source.lowered
+        reached.update(
+            cause
+            for _, cause in decided_by_clock(
+                self._cells, self._causes, self._loops, lowered, self._trained
+            )
+        )
         for cause in reached:
             op = ops.get(cause.site)
             if op is None or op.span is None:

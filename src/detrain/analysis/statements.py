@@ -345,6 +345,7 @@ class Statements(Calls):
             for key in owner.of("sequence"):
                 self.facts.learn(self.facts.elements[key], value.tags)
         site = self.mutate(owner.place, reads, node, deep=not precise)
+        self.lowered.overwritten.append((self.function_name, owner.place))
         if GRADIENTS in reads:
             self.lowered.mark(site, "update")
         self.hold(owner.place, [value], node)

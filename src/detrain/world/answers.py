@@ -1,8 +1,9 @@
 """Answers that decide how a program goes, kept as they are given.
 
-Where a clock stops a loop or chooses a way, steps that a kill makes a run do again are the same only
-if the world answers as it did. So the answers of such a program are written down at once, one line
-each; after a resume those since the checkpoint are given again, and then the world is asked anew.
+Where a clock stops a loop or chooses a way, steps that a kill makes a run do again are the same
+only if the world answers as it did. So the answers of such a program are written down at once, one
+line each; after a resume those since the checkpoint are given again, and then the world is asked
+anew.
 """
 
 from __future__ import annotations

@@ -82,6 +82,8 @@ def _changes(body: ast.expr, name: str) -> bool:
 def outside_loops(subject: Subject) -> Iterator[Diagnostic]:
     """DT503: updates where no loop can be re-entered."""
     events = subject.source.lowered.events
+    if any(True for _ in library_loops(subject)):
+        return  # that says it all
     for op, around in subject.walk():
         if "update" not in events.get(op.site, ()) or op.span is None:
             continue
