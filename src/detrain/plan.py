@@ -40,6 +40,8 @@ class PlanItem(msgspec.Struct, frozen=True, omit_defaults=True, order=True):
     line: int = 0
     file: str = ""
     compared: bool = True
+    causes: tuple[str, ...] = ()
+    """How its bits come about, in words; nothing is fixed: the same in every run."""
 
 
 class PlanLevel(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -9,11 +9,14 @@ rebuilt program from. How objects become nodes is decided in `capture`, never he
 from __future__ import annotations
 
 import base64
+from typing import Literal
 
 import msgspec
 
 __all__ = [
+    "LEFT_OUT",
     "PLAIN",
+    "Anchor",
     "ArrayFacts",
     "Node",
     "Plain",
@@ -32,6 +35,17 @@ Scalar = tuple[str, str]
 
 Ref = int | Scalar
 """A child: the index of a node, or a constant written in place."""
+
+LEFT_OUT: Scalar = ("-", "")
+"""Stands for a child that is not saved."""
+
+Anchor = Literal["", "held", "rebuilt", "dead"]
+"""How an object that is not saved comes to be in a tree.
+
+*rebuilt*: setup, or the way to the loop, makes it again. *held*: a rebuilt array that an object
+which is saved holds. *dead*: nothing reads it any more, but the way to a saved object may lead
+through it.
+"""
 
 
 class ArrayFacts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,14 +77,26 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     fields: tuple[tuple[str, Ref], ...] = ()
     text: str = ""
     array: ArrayFacts | None = None
+    anchor: Anchor = ""
 
 
-class StateTree(msgspec.Struct, frozen=True):
-    """Nodes in breadth-first order from the roots; `paths[i]` is how a person names `nodes[i]`."""
+class StateTree(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Nodes in breadth-first order from the roots; `paths[i]` is how a person names `nodes[i]`.
+
+    `rebuilt` and `dead` are further roots, which are not saved: what they reach is there as
+    anchors, after all other nodes, as far as it leads to an object that is saved.
+    """
 
     roots: tuple[tuple[str, Ref], ...]
     nodes: tuple[Node, ...]
     paths: tuple[str, ...]
+    rebuilt: tuple[tuple[str, Ref], ...] = ()
+    dead: tuple[tuple[str, Ref], ...] = ()
+
+    def saved(self) -> StateTree:
+        """Without its anchors, except arrays that a saved object holds."""
+        count = sum(not node.anchor or node.anchor == "held" for node in self.nodes)
+        return StateTree(self.roots, self.nodes[:count], self.paths[:count])
 
 
 def encode_scalar(value: Plain) -> Scalar:

@@ -7,14 +7,15 @@ import textwrap
 
 import pytest
 
+from detrain.analysis.project import read_project
 from detrain.instrument.find import find_training
-from detrain.instrument.project import read_project
 from detrain.instrument.rewrite import rewrite
 
 
 def rewritten(text):
     tree = ast.parse(textwrap.dedent(text))
-    return rewrite(tree, "m", find_training({"m": ast.parse(textwrap.dedent(text))}))
+    training = find_training({"m": ast.parse(textwrap.dedent(text))})
+    return rewrite(tree, "m", training.is_on_the_way)
 
 
 def sites(text):

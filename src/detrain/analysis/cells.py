@@ -103,9 +103,13 @@ class _Spot(NamedTuple):
 class Cells:
     """The cells of a program, which of them its places are, and what its ops do to them."""
 
-    def __init__(self, program: Program, crowd: int = 48) -> None:
-        """`crowd` is how many ops' objects are told apart where they come together."""
-        self.program = program
+    def __init__(self, program: Program, crowd: int = 48, *, strong: bool = True) -> None:
+        """`crowd` is how many ops' objects are told apart where they come together.
+
+        `strong` liveness lets an op whose result nobody uses read nothing. It is not for Python:
+        there, looking at a variable that isn't there is an error, whatever comes of it.
+        """
+        self.program, self.strong = program, strong
         self.functions = {each.name: each for each in program.functions}
         self.scopes: list[tuple[str, tuple[Op, ...]]] = [
             *((each.name, each.body) for each in program.functions),
@@ -227,6 +231,14 @@ class Cells:
             key = (int(owner), name) if kind else cell
             found = self._held[cell] = self._objects.held(self._objects.holder(key))
         return found
+
+    def holds(self, cell: Cell) -> Sites:
+        """The ops that make the objects which a cell may hold."""
+        return self._holds(cell)
+
+    def summary(self, function: str) -> Effects:
+        """What a function may read and write of what is not its own."""
+        return self._summaries[function]
 
     def _fields_named(self, sites: Sites, name: str) -> CellSet:
         found = self._named.get((sites, name))

@@ -45,6 +45,18 @@ class Cut:
         return tuple(op.label for _, op in self.chain if isinstance(op, Loop))
 
     @property
+    def frames(self) -> tuple[tuple[str, ...], ...]:
+        """For each loop, the functions whose frames are there at its head, `main` first."""
+        found = []
+        scopes: tuple[str, ...] = ("",)
+        for _, op in self.chain:
+            if isinstance(op, Call):
+                scopes = (*scopes, op.function)
+            else:
+                found.append(scopes)
+        return tuple(found)
+
+    @property
     def scopes(self) -> tuple[str, ...]:
         """The functions whose frames are there at the cut, `main` first."""
         return ("", *(op.function for _, op in self.chain if isinstance(op, Call)))
@@ -155,8 +167,8 @@ def derive(cells: Cells, cut: Cut) -> CutPlan:
             wrong = way.wrong - way.needs
     ends = [number for number, (_, op) in enumerate(cut.chain, 1) if isinstance(op, Loop)]
     kept = [
-        _without_whole(cells, cut.scopes, cut.chain[:end], level)
-        for end, level in zip(ends, levels, strict=True)
+        _without_whole(cells, frames, cut.chain[:end], level)
+        for frames, end, level in zip(cut.frames, ends, levels, strict=True)
     ]
     return CutPlan(cut, tuple(kept), live)
 

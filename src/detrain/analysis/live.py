@@ -63,6 +63,7 @@ class Liveness:
         """With `all_reads` what is read matters, even if nothing comes of it."""
         self._cells, self._all_reads = cells, all_reads
         self._heads: dict[int, _Head] = {}
+        self._exposures: dict[str, CellSet] = {}
         self._replaced: dict[str, CellSet] = {}
         nothing = cells.nothing
         start = _Inside(cells.program.main, nothing, _Exits(nothing, nothing, nothing))
@@ -184,6 +185,23 @@ class Liveness:
             return self._head(scope, op, live, exits) | cells.header(scope, op).reads
         found = cells.effects(scope, op)
         is_local = isinstance(op, Bind | Key | Draw | Mutate | Observe)
-        if is_local and found.writes.isdisjoint(live) and not self._all_reads:
+        is_strong = cells.strong and not self._all_reads
+        if is_strong and is_local and found.writes.isdisjoint(live):
             return live  # what it computes is never used
-        return (live - found.surely) | found.reads
+        reads = found.reads
+        if isinstance(op, Call) and not cells.strong:
+            reads = cells.header(scope, op).reads | self.exposed(op.function)
+        return (live - found.surely) | reads
+
+    def exposed(self, function: str) -> CellSet:
+        """What a function reads before it has written it; of objects, all that it reads."""
+        cells = self._cells
+        found = self._exposures.get(function)
+        if found is None:
+            reads = cells.summary(function).reads
+            self._exposures[function] = reads  # for calls of itself
+            nothing = cells.nothing
+            body = cells.functions[function].body
+            entry = self._block(function, body, nothing, _Exits(nothing, nothing, nothing))
+            found = self._exposures[function] = reads & (cells.of_objects | entry)
+        return found

@@ -17,8 +17,9 @@ import xxhash
 from detrain.frameworks import find
 from detrain.frameworks.base import ArrayView, Framework
 from detrain.state import PLAIN, encode_scalar
+from detrain.trace.digest import digest_array, digest_text
 
-__all__ = ["content_digest"]
+__all__ = ["content_digest", "digest_live"]
 
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
 
@@ -26,6 +27,20 @@ _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescr
 def content_digest(obj: Any) -> str:
     """The digest; any error (mostly `TypeError`) if the object does not say what it holds."""
     return _Content().digest(obj).hex()
+
+
+def digest_live(array: Any) -> str:
+    """The digest of an array of the program: its type, its shape and its bytes."""
+    for framework in find.loaded():
+        view = framework.view(array)
+        if view is not None:
+            buffer = bytearray(view.nbytes)
+            if buffer:
+                framework.copy_out(array, memoryview(buffer))
+            return digest_text(
+                repr((view.dtype, view.shape)).encode(), digest_array(buffer).encode()
+            )
+    raise TypeError(type(array))
 
 
 class _Content:

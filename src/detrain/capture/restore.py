@@ -4,6 +4,9 @@ Two phases. *Match*: go down the tree and the live objects together, breadth fir
 live object stands for which node. *Fill*: put the captured content into the matched objects, and
 make those that the program has not built again (it made them inside the loop). Only classes and
 functions that the program itself has loaded are used; nothing is imported or unpickled.
+
+Anchors are matched and never filled. Rebuilt ones come first: the program is known to have made
+them as they were, so that they tell best which object is which. Dead ones come last.
 """
 
 from __future__ import annotations
@@ -12,13 +15,14 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from detrain.capture.content import digest_live
 from detrain.capture.forms import FORMS
 from detrain.errors import DetrainError, ResumeMismatch
 from detrain.frameworks import find
 from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, decode_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from detrain.frameworks.base import Framework
 
@@ -31,23 +35,29 @@ def restore(
     data: Callable[[str], memoryview],
     optional: Callable[[str], bool] = lambda _: False,
     note: Callable[[str], None] = lambda _: None,
+    rebuilt: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Restore what the roots reach; gives each root's object, which is the live one if it could be.
 
     `data` gives the bytes of a leaf, in a buffer that may be written to. An `optional` root that
     stands for something which only the program can define (a function inside a function) and has
-    not, is left out. `note` is told what could not be restored in a way that may matter.
+    not, is left out. `note` is told what could not be restored in a way that may matter. `rebuilt`
+    are the digests of arrays that are not in the data: the program must have made them again.
     """
-    return Restore(tree, data, note).run(live, optional)
+    return Restore(tree, data, note, rebuilt or {}).run(live, optional)
 
 
 class Restore:
     """One restore under way; `forms` call `get` for each child."""
 
     def __init__(
-        self, tree: StateTree, data: Callable[[str], memoryview], note: Callable[[str], None]
+        self,
+        tree: StateTree,
+        data: Callable[[str], memoryview],
+        note: Callable[[str], None],
+        rebuilt: Mapping[str, str],
     ) -> None:
-        self._tree, self._data, self.note = tree, data, note
+        self._tree, self._data, self.note, self._rebuilt = tree, data, note, rebuilt
         self._live: dict[int, Any] = {}
         self._claimed: dict[int, int] = {}
         self._memories: dict[object, int] = {}
@@ -56,10 +66,19 @@ class Restore:
         self._filled: set[int] = set()
         self._sharing: dict[int, Any] = {}
         self._named: dict[str, Any] = {}
+        self._late: list[tuple[int, Ref, Any]] = []
+        self._anchored: list[tuple[int, Any]] = []
+        """Saved objects that rebuilt ones hold, which must stay the ones that they hold."""
 
     def run(self, live: Mapping[str, Any], optional: Callable[[str], bool]) -> dict[str, Any]:
         """Match, then fill."""
-        self._match(live)
+        for name, ref in self._tree.rebuilt:
+            if name not in live:
+                raise self._not_rebuilt(ref, "nothing")
+        self._match(self._tree.rebuilt, live)
+        self._match(self._tree.roots, live)
+        self._match(self._tree.dead, live)
+        self._compare_rebuilt()
         for index, obj in self._live.items():
             facts = self._tree.nodes[index].array
             if facts is not None:
@@ -71,6 +90,9 @@ class Restore:
             except ResumeMismatch:
                 if not optional(name):
                     raise
+        for ref, obj in self._anchored:
+            if self.get(ref) is not obj:
+                raise self._not_rebuilt(ref, "another object")
         while self._to_fill:
             self._fill(self._to_fill.pop())
         return found
@@ -84,6 +106,10 @@ class Restore:
         node, path = self._tree.nodes[ref], self._tree.paths[ref]
         form = FORMS[node.form]
         live = self._live.get(ref, _NONE)
+        if node.anchor:
+            if live is _NONE:
+                raise self._not_rebuilt(ref, "nothing")
+            return live
         keep = live is not _NONE and (form.mutable or form.same(node, live, self, path))
         made = live if keep else self._checked(path, lambda: form.make(node, self, path))
         self._made[ref] = made
@@ -151,46 +177,85 @@ class Restore:
             raise ResumeMismatch(path, f"{node.type} to be a class", repr(kind), "Rename it")
         return kind
 
-    def _match(self, live: Mapping[str, Any]) -> None:
-        queue: deque[tuple[Ref, Any]] = deque(
-            (ref, live[name]) for name, ref in self._tree.roots if name in live
+    def _match(self, roots: Iterable[tuple[str, Ref]], live: Mapping[str, Any]) -> None:
+        """Note which live object stands for which node, from these roots down."""
+        queue: deque[tuple[Ref, Any, bool]] = deque(
+            (ref, live[name], roots is self._tree.rebuilt) for name, ref in roots if name in live
         )
-        late: list[tuple[int, Ref, Any]] = []
-        while queue or late:
+        while queue or self._late:
             if not queue:
-                late = self._match_late(late, queue)
+                self._match_late(queue)
+                if not queue:
+                    return
                 continue
-            ref, obj = queue.popleft()
-            if not isinstance(ref, int) or ref in self._live or type(obj) in PLAIN:
+            ref, obj, exact = queue.popleft()
+            if not isinstance(ref, int):
+                continue
+            if exact:
+                self._check_rebuilt(ref, obj)
+            if ref in self._live:
                 continue
             node = self._tree.nodes[ref]
             form = FORMS[node.form]
-            if not form.matches(node, obj) or not self._claim(ref, node, obj):
+            fits = type(obj) not in PLAIN and form.matches(node, obj)
+            if not fits or not self._claim(ref, node, obj):
+                if exact and form.mutable:
+                    raise self._not_rebuilt(ref, f"a {type(obj).__name__}")
                 continue
             self._live[ref] = obj
             if node.form == "named":
                 self._named[node.type] = obj
-            queue.extend(form.children(node, obj))
-            late += [
+            exact = node.anchor == "rebuilt"
+            queue.extend((child, found, exact) for child, found in form.children(node, obj))
+            self._late += [
                 (key, value, obj)
                 for key, value in zip(node.keys, node.items, strict=False)
                 if isinstance(key, int)
             ]
 
-    def _match_late(
-        self, late: list[tuple[int, Ref, Any]], queue: deque[tuple[Ref, Any]]
-    ) -> list[tuple[int, Ref, Any]]:
+    def _match_late(self, queue: deque[tuple[Ref, Any, bool]]) -> None:
         """Pair dictionary values whose keys are objects that have been matched by now."""
         waiting = []
-        for key, value, owner in late:
+        for key, value, owner in self._late:
             found = self._live.get(key, _NONE)
             if found is _NONE and self._is_constant(key):
                 found = self.get(key)
             if found is _NONE:
                 waiting.append((key, value, owner))
             elif dict.__contains__(owner, found):
-                queue.append((value, dict.__getitem__(owner, found)))
-        return waiting if queue else []
+                queue.append((value, dict.__getitem__(owner, found), False))
+        self._late = waiting
+
+    def _check_rebuilt(self, ref: int, obj: Any) -> None:
+        """What a rebuilt object holds must be what it held: it is not filled itself."""
+        node = self._tree.nodes[ref]
+        if FORMS[node.form].mutable and self._live.get(ref, obj) is not obj:
+            raise self._not_rebuilt(ref, "two objects where there was one")
+        if not node.anchor:
+            self._anchored.append((ref, obj))
+
+    def _compare_rebuilt(self) -> None:
+        """Arrays that are not in the checkpoint must have been made again, bit for bit."""
+        for ref, node in enumerate(self._tree.nodes):
+            if node.array is None or node.anchor not in ("held", "rebuilt"):
+                continue
+            if ref not in self._live:
+                raise self._not_rebuilt(ref, "nothing")
+            expected, found = self._rebuilt[node.array.leaf], digest_live(self._live[ref])
+            if found != expected:
+                raise self._not_rebuilt(ref, f"other content (digest {found}, it was {expected})")
+
+    def _not_rebuilt(self, ref: Ref, found: str) -> ResumeMismatch:
+        assert isinstance(ref, int)
+        node = self._tree.nodes[ref]
+        return ResumeMismatch(
+            self._tree.paths[ref],
+            f"the {node.type} that the program made in the first attempt, which is not saved "
+            "because nothing changes it afterwards",
+            found,
+            "Sort or seed what makes it, so that it comes out the same; a run that is started "
+            "with --no-plan saves it",
+        )
 
     def _is_constant(self, ref: int) -> bool:
         node = self._tree.nodes[ref]
@@ -204,7 +269,7 @@ class Restore:
             return True
         if self._claimed.setdefault(id(obj), ref) != ref:
             return False
-        if node.array is None:
+        if node.array is None or node.anchor == "dead":
             return True
         view = find.by_name(node.array.framework).view(obj)
         if view is None or view.nbytes == 0:

@@ -3,6 +3,9 @@
 Breadth first, each object once: what is one object in the program is one node. Nothing is copied
 here; the arrays met are listed in `Walked.leaves`, to be copied or digested by the caller before
 the program goes on.
+
+What is left out (`Aside`) is walked too, after what is saved: it gives *anchors*, ways on which
+restore finds the live objects that stand for saved ones. See `capture.anchors`.
 """
 
 from __future__ import annotations
@@ -11,12 +14,23 @@ import sys
 import sysconfig
 import types
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from detrain.capture.anchors import (
+    DEAD,
+    FULL,
+    REBUILT,
+    content_of,
+    is_addressed,
+    variable_of,
+    with_anchors,
+)
 from detrain.capture.forms import form_of
+from detrain.capture.holders import held_elsewhere, is_asked_after
+from detrain.errors import UncapturableState
 from detrain.frameworks import find
 from detrain.frameworks.base import LiveLeaf
 from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, encode_scalar
@@ -26,7 +40,7 @@ if TYPE_CHECKING:
 
     from detrain.frameworks.base import ArrayView, Framework
 
-__all__ = ["Walk", "Walked", "walk"]
+__all__ = ["Aside", "Walk", "Walked", "walk"]
 
 
 _LIBRARIES = tuple(
@@ -40,6 +54,23 @@ def not_a_library(filename: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Aside:
+    """What is reachable and not saved, by roots of their own.
+
+    `rebuilt` is made again by the program, unchanged; `dead` is written before it is read. `held`
+    is saved, except arrays that a rebuilt root reaches too. Without `gradients`, those are left
+    out wherever they are. If `namespaces`, which hold the dead ones, are given, it is asked who
+    else does.
+    """
+
+    rebuilt: Mapping[str, Any] = field(default_factory=dict)
+    held: Mapping[str, Any] = field(default_factory=dict)
+    dead: Mapping[str, Any] = field(default_factory=dict)
+    gradients: bool = True
+    namespaces: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
 class Walked:
     """A tree, and the live arrays that its leaves name."""
 
@@ -47,14 +78,28 @@ class Walked:
     leaves: tuple[LiveLeaf, ...]
     graphs: tuple[LiveLeaf, ...]
     """Arrays that an autograd graph hangs on; they are captured without it."""
+    rebuilt: tuple[LiveLeaf, ...] = ()
+    """Arrays that are not saved, because the program makes them again."""
+    contents: Mapping[str, str] = field(default_factory=dict)
+    """Digests, by path, of all but the arrays that only rebuilt roots reach."""
+    gradients: tuple[LiveLeaf, ...] = ()
+    """Arrays whose gradients are left out."""
+    left_out: int = 0
+    """The bytes of arrays that are not saved."""
+    hidden: frozenset[str] = frozenset()
+    """Dead variables with an object that something holds which was not walked."""
 
 
-def walk(roots: Mapping[str, Any], owns: Callable[[str], bool] = not_a_library) -> Walked:
+def walk(
+    roots: Mapping[str, Any],
+    owns: Callable[[str], bool] = not_a_library,
+    aside: Aside | None = None,
+) -> Walked:
     """Describe what is reachable from the roots; `UncapturableState` if some of it can't be.
 
     `owns` says whether a file is the program's own: what its functions and classes keep is state.
     """
-    return Walk(find.loaded(), owns).run(roots)
+    return Walk(find.loaded(), owns).run(roots, aside or Aside())
 
 
 @dataclass(frozen=True)
@@ -83,17 +128,73 @@ class Walk:
         self._graphs: list[LiveLeaf] = []
         self._leaves: dict[str, LiveLeaf] = {}
         self._memories: dict[object, _Memory] = {}
+        self._mode = FULL
+        self._modes: list[int] = []
+        self._described: dict[int, int] = {}
+        self._asked: set[int] = set()
+        self._rebuilt: dict[str, LiveLeaf] = {}
+        self._with_gradients = True
+        self._gradients: list[LiveLeaf] = []
+        self._left_out: dict[object, int] = {}
 
-    def run(self, roots: Mapping[str, Any]) -> Walked:
-        """Walk from the roots."""
+    def run(self, roots: Mapping[str, Any], aside: Aside) -> Walked:
+        """Walk from the roots, then from what is left out."""
+        self._with_gradients = aside.gradients
+        refs = self._roots(roots, FULL)
+        rebuilt = self._roots(aside.rebuilt, REBUILT)
+        refs += self._roots(aside.held, FULL)
+        contents = content_of(self._nodes, self._paths, self._modes)
+        dead = self._roots(aside.dead, DEAD)
+        self._mark_shared_memory()
+        tree = StateTree(refs, tuple(self._nodes), tuple(self._paths), rebuilt, dead)
+        if aside.rebuilt or aside.dead:
+            tree = with_anchors(tree, self._modes)
+        return Walked(
+            tree,
+            tuple(self._leaves.values()),
+            tuple(self._graphs),
+            tuple(self._rebuilt.values()),
+            contents,
+            tuple(self._gradients),
+            sum(self._left_out.values()),
+            self._hidden(aside) if aside.namespaces else frozenset(),
+        )
+
+    def _hidden(self, aside: Aside) -> frozenset[str]:
+        asked = [i for i, mode in enumerate(self._modes) if mode == DEAD and i in self._asked]
+        objects = [self._alive[i] for i in asked]
+        ours = (self._alive, aside.dead, *aside.namespaces)
+        found = held_elsewhere(objects, self._alive, ours)
+        return frozenset(variable_of(self._paths[asked[i]]) for i in found)
+
+    def _roots(self, roots: Mapping[str, Any], mode: int) -> tuple[tuple[str, Ref], ...]:
+        self._mode = mode
         refs = tuple((name, self.ref(value, name)) for name, value in roots.items())
         while self._queue:
             index, obj = self._queue.popleft()
-            path = self._paths[index]
-            self._nodes[index] = form_of(obj, path, self.frameworks).describe(obj, path, self)
-        self._mark_shared_memory()
-        tree = StateTree(refs, tuple(self._nodes), tuple(self._paths))
-        return Walked(tree, tuple(self._leaves.values()), tuple(self._graphs))
+            self._mode = self._modes[index]
+            self._describe(index, obj)
+        return refs
+
+    def _describe(self, index: int, obj: Any) -> None:
+        path, wanted = self._paths[index], self._mode
+        if self._described.get(index, DEAD + 1) <= wanted:
+            return
+        self._described[index] = wanted
+        try:
+            form = form_of(obj, path, self.frameworks)
+            if wanted == DEAD and is_asked_after(form.name):
+                self._asked.add(index)
+            if wanted != FULL and not is_addressed(form.name, obj):
+                if wanted == DEAD:
+                    return
+                # There is no way to find it again by its path, so it is saved.
+                self._mode = self._modes[index] = FULL
+            self._nodes[index] = form.describe(obj, path, self)
+        except UncapturableState:
+            if wanted == FULL:
+                raise
+            self._modes[index] = wanted
 
     def ref(self, obj: Any, path: str) -> Ref:
         """The reference to a child; the object is described later, once."""
@@ -104,7 +205,12 @@ class Walk:
             index = self._index[id(obj)] = len(self._nodes)
             self._nodes.append(Node(""))
             self._paths.append(path)
+            self._modes.append(self._mode)
             self._alive.append(obj)
+            self._queue.append((index, obj))
+        elif self._mode < self._modes[index] and self._nodes[index].array is None:
+            # Something that is saved holds it: it is described again, to be saved.
+            self._modes[index] = self._mode
             self._queue.append((index, obj))
         return index
 
@@ -142,21 +248,27 @@ class Walk:
         index = self._index[id(obj)]
         # Arrays of two frameworks over one memory are two: neither can make the other's kind.
         place = (framework.name, view.memory)
-        memory = self._memories.get(place)
-        if memory is None:
-            memory = self._memories[place] = _Memory(len(self._memories), [], {})
-        layout = (view.dtype, view.shape, view.offset, view.strides)
-        leaf = memory.leaves.get(layout, "")
-        if not leaf:
-            leaf = path
-            while leaf in self._leaves:
-                leaf += "'"
-            memory.leaves[layout] = leaf
-            self._leaves[leaf] = LiveLeaf(leaf, framework, obj, view.nbytes, view.dtype, view.shape)
-        memory.views.append((index, view))
+        mode = self._modes[index]
         if view.graph:
             live = LiveLeaf(path, framework, obj, view.nbytes, view.dtype, view.shape)
             self._graphs.append(live)
+        if mode == DEAD:
+            return self._dead_array(place, framework, view)
+        memory = self._memories.get(place)
+        if memory is None:
+            memory = self._memories[place] = _Memory(len(self._memories), [], {})
+        layout = (view.dtype, view.shape, view.offset, view.strides, mode)
+        leaves = self._leaves if mode == FULL else self._rebuilt
+        leaf = memory.leaves.get(layout, "")
+        if not leaf:
+            leaf = path
+            while leaf in self._leaves or leaf in self._rebuilt:
+                leaf += "'"
+            memory.leaves[layout] = leaf
+            leaves[leaf] = LiveLeaf(leaf, framework, obj, view.nbytes, view.dtype, view.shape)
+            if mode != FULL:
+                self._left_out[place, layout] = view.nbytes
+        memory.views.append((index, view))
         return ArrayFacts(
             framework=framework.name,
             dtype=view.dtype,
@@ -167,6 +279,31 @@ class Walk:
             device=view.device,
             requires_grad=view.requires_grad,
         )
+
+    def array_fields(self, obj: Any, framework: Framework, view: ArrayView) -> dict[str, Any]:
+        """What belongs to an array, without its gradient if those are left out."""
+        fields = dict(view.fields)
+        if self._with_gradients or self._mode == DEAD:
+            return fields
+        gradient = fields.pop(framework.gradient, None)
+        if gradient is not None:
+            path = self._paths[self._index[id(obj)]]
+            leaf = LiveLeaf(path, framework, obj, view.nbytes, view.dtype, view.shape)
+            self._gradients.append(leaf)
+            self._left_out[id(gradient)] = view.nbytes
+        return fields
+
+    def save_instead(self, obj: Any) -> None:
+        """An object that was to be rebuilt has to be saved after all."""
+        index = self._index[id(obj)]
+        if self._modes[index] == REBUILT:
+            self._mode = self._modes[index] = FULL
+
+    def _dead_array(self, place: object, framework: Framework, view: ArrayView) -> ArrayFacts:
+        if place not in self._memories:
+            self._left_out[place] = view.memory_bytes
+        # It has no bytes and claims no memory; only what hangs on it may matter.
+        return ArrayFacts(framework.name, view.dtype, view.shape, "", -1, device=view.device)
 
     def _mark_shared_memory(self) -> None:
         """Only arrays that share their memory need to know where in it they lie."""

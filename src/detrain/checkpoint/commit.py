@@ -61,7 +61,16 @@ def save_state(store: Store, snapshot: Snapshot, name: str) -> SavedState:
     chunks = [encode_header(snapshot.arrays), *(array.data for array in snapshot.arrays)]
     size = store.put(file, chunks, "data")
     digests = {array.name: digest_array(array.data) for array in snapshot.arrays}
-    return SavedState(snapshot.tree, snapshot.positions, file, size, digests)
+    return SavedState(
+        snapshot.tree,
+        snapshot.positions,
+        file,
+        size,
+        digests,
+        snapshot.rebuilt,
+        snapshot.gradients,
+        snapshot.left_out,
+    )
 
 
 def publish(store: Store, manifest: Manifest) -> None:
@@ -116,7 +125,9 @@ def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
                 state.file, f"array {name!r} was altered: digest {found}, {expected} was written"
             )
     for node in state.tree.nodes:
-        if node.array is not None and node.array.leaf not in arrays:
+        if node.array is None or node.anchor == "dead":
+            continue
+        if node.array.leaf not in (state.rebuilt if node.anchor else arrays):
             raise DamagedCheckpoint(state.file, f"array {node.array.leaf!r} is missing")
     return arrays
 

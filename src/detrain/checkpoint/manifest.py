@@ -26,14 +26,20 @@ __all__ = [
 VERSION = 1
 
 
-class SavedState(msgspec.Struct, frozen=True):
-    """A snapshot that is durable: its structure, and the data file with its arrays' digests."""
+class SavedState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A snapshot that is durable: its structure, and the data file with its arrays' digests.
+
+    `rebuilt` are digests of arrays that are not in the file: the program makes them again.
+    """
 
     tree: StateTree
     positions: dict[str, dict[str, str]]
     file: str
     bytes: int
     digests: dict[str, str]
+    rebuilt: dict[str, str] = {}
+    gradients: bool = True
+    left_out: int = 0
 
 
 class SavedLoop(msgspec.Struct, frozen=True):
@@ -66,7 +72,8 @@ class Manifest(msgspec.Struct, frozen=True):
 
     `observed` are the answers that the program got from the world, outside of loops here and since
     the head of a loop in a level. `journal` is how many entries the journal of the program's files
-    had, `files` how long they were.
+    had, `files` how long they were. `kept` are places, by the paths of loops, that the program was
+    seen to use though its plan leaves them out: they are saved.
     """
 
     step: int
@@ -78,6 +85,7 @@ class Manifest(msgspec.Struct, frozen=True):
     observed: tuple[tuple[str, Scalar], ...] = ()
     journal: int = 0
     files: dict[str, int] = {}
+    kept: dict[str, tuple[str, ...]] = {}
 
     def states(self) -> list[SavedState]:
         """All states, each once for each place that names it."""

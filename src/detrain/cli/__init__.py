@@ -7,6 +7,8 @@ import sys
 import click
 
 from detrain import __version__
+from detrain.cli.check import check
+from detrain.cli.explain import explain
 from detrain.cli.log import log
 from detrain.cli.prove import prove
 from detrain.cli.run import run
@@ -23,7 +25,7 @@ def commands() -> None:
     """Training that can be killed and goes on to the same bits."""
 
 
-for command in (run, prove, runs, show, log):
+for command in (run, check, explain, prove, runs, show, log):
     commands.add_command(command)
 
 

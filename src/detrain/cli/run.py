@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 
 from detrain import __version__
+from detrain.analysis.analyse import analyse
+from detrain.analysis.project import Project, read_project
 from detrain.errors import DetrainError, UsageError
 from detrain.instrument.hook import Instrument
-from detrain.instrument.project import Project, read_project
+from detrain.plan import Plan
 from detrain.runs.choose import Wanted, runs_root
 from detrain.runtime.api import close_session, ending, open_session
 from detrain.runtime.hooks import Hooks
@@ -35,6 +37,8 @@ __all__ = ["run"]
 @click.option("--keep", type=int, metavar="K", help="How many checkpoints are kept [3].")
 @click.option("--digest-every", type=int, metavar="N", help="Steps between state digests [100].")
 @click.option("--runs", "root", metavar="DIR", help="Where runs live [.detrain or DETRAIN_RUNS].")
+@click.option("--no-plan", is_flag=True, help="Save all that is reachable, needed or not.")
+@click.option("--audit", is_flag=True, help="Watch after every checkpoint what it left out.")
 @click.option("--quiet", is_flag=True, help="Say nothing but what needs attention.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -50,6 +54,8 @@ def run(
     keep: int | None,
     digest_every: int | None,
     root: str | None,
+    no_plan: bool,
+    audit: bool,
     quiet: bool,
 ) -> None:
     """Run SCRIPT with ARGS. The same command line resumes an unfinished run, and otherwise starts a
@@ -69,13 +75,39 @@ def run(
         accept_changes=accept_changes,
         version=__version__,
     )
-    options = Options(quiet=quiet).typing(
+    options = Options(quiet=quiet, use_plan=not no_plan, audit=audit).typing(
         save_every=save_every, keep=keep, digest_every=digest_every, seed=seed
     )
     search = tuple(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
     project = read_project(wanted.script, search)
-    session = open_session(wanted, options, project.owns, world=True)
-    error = _execute(session, project, script, args)
+    sys.exit(run_project(project, script, wanted, options, plan_of(project)))
+
+
+def plan_of(project: Project) -> Plan | None:
+    """What checkpoints of a program may leave out, and its training loops; None if nothing is
+    known of it, because the analysis failed: loops are found by names then, and all is saved.
+
+    Asked with `--no-plan` too: the digest of a complete run must not depend on that.
+    """
+    if project.imports("detrain"):
+        return None  # it says itself what its loops reach
+    try:
+        return analyse(project).plan
+    except Exception as error:
+        print(
+            f"detrain: the analysis of {project.script.name} failed ({error!r}): this is a fault "
+            "of DETrain. Checkpoints will hold all that is reachable",
+            file=sys.stderr,
+        )
+        return None
+
+
+def run_project(
+    project: Project, script: Path, wanted: Wanted, options: Options, plan: Plan | None
+) -> int:
+    """Run a project's script, named as it was typed, or go on with it; gives the exit code."""
+    session = open_session(wanted, options, project.owns, world=True, plan=plan)
+    error = _execute(session, project, script, wanted.argv, plan)
     status, code, trace = ending(error)
     try:
         close_session(session, status, code, trace)
@@ -83,7 +115,7 @@ def run(
         print(f"detrain: {late}", file=sys.stderr)
         status, code = "failed", 1
     session.notices.say(_farewell(status, session.step, session.folder.name))
-    sys.exit(code)
+    return code
 
 
 def _fix_hash_seed() -> None:
@@ -98,10 +130,10 @@ def _fix_hash_seed() -> None:
 
 
 def _execute(
-    session: Session, project: Project, script: Path, args: tuple[str, ...]
+    session: Session, project: Project, script: Path, args: tuple[str, ...], plan: Plan | None
 ) -> BaseException | None:
     """Run the script: as it is if it uses the API, with its training loops found otherwise."""
-    instrument, hooks = Instrument(project), Hooks(session)
+    instrument, hooks = Instrument(project, plan), Hooks(session)
     if project.imports("detrain"):
         return run_script(script, args, instrument.plain())
     instrument.start()

@@ -67,7 +67,8 @@ def _checkpoint(found: dict[str, Any]) -> str:
     if "damaged" in found:
         return f"step {found['step']}: damaged ({found['damaged']})"
     when = time.strftime("%H:%M:%S", time.localtime(found["created"]))
-    return f"step {found['step']}, {_size(found['bytes'])}, {when}"
+    left_out = f" ({_size(found['left_out'])} not needed)" if found["left_out"] else ""
+    return f"step {found['step']}, {_size(found['bytes'])}{left_out}, {when}"
 
 
 def _size(count: int) -> str:

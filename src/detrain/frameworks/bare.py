@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["Bare"]
 
@@ -14,6 +14,7 @@ class Bare:
     """Half an adapter: it says no to every question of `base.Framework` that can be denied."""
 
     transparent: frozenset[str] = frozenset()
+    gradient = ""
 
     def prepare(self) -> None:
         """There are no algorithms to choose from."""
@@ -59,6 +60,10 @@ class Bare:
     def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
         """There are no graphs."""
         return None
+
+    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+        """There are no gradients."""
+        return lambda: ""
 
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Arrays have no fields."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from detrain.state import ArrayFacts
 
@@ -82,6 +82,9 @@ class Framework(Protocol):
     transparent: frozenset[str]
     """Fields left out when a part is named: `model.fc`, not `model._modules['fc']`."""
 
+    gradient: str
+    """The one of `ArrayView.fields` that holds an array's gradient; "" if there are none."""
+
     def prepare(self) -> None:
         """Choose deterministic algorithms, and make the framework's loaders `Positioned`."""
 
@@ -122,6 +125,13 @@ class Framework(Protocol):
         """Have `used` called if a backward pass goes through the graph of an array.
 
         Gives what ends the watch; None if the array has no graph.
+        """
+
+    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+        """Watch the gradients that arrays have now, until what this gives is called.
+
+        That says what was done with one of them instead of clearing it; "" if all were cleared
+        before anything used them.
         """
 
     def seed(self, seed: int) -> None:

@@ -1,8 +1,9 @@
 """Which loops are on the way to a training update.
 
-By names, over all files of the project: a function *trains* if it makes an update, or calls or
-mentions a function that does. A loop is on the way if something in it trains. Too many loops cost
-microseconds, one too few costs a place for a checkpoint; so the names are taken generously.
+By names, for programs that could not be analysed, over all files of the project: a function
+*trains* if it makes an update, or calls or mentions a function that does. A loop is on the way if
+something in it trains. Too many loops cost microseconds, one too few costs a place for a
+checkpoint; so the names are taken generously.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import ast
 import builtins
 from dataclasses import dataclass
 
-__all__ = ["Function", "Training", "find_training", "is_over_parameters"]
+__all__ = ["Function", "Training", "find_training"]
 
 _NEVER = frozenset({"__init__", "forward", "__call__", "__iter__", "__next__", "__getitem__"})
 _UPDATES = frozenset({"backward", "manual_backward", "optimizer_step", "apply_gradients"})
@@ -31,6 +32,12 @@ class Training:
     """Names that surely are not variables holding a function: definitions, imports, built-ins."""
     passed_on: bool = False
     """Whether something that trains is passed on as a value, so that a variable may hold it."""
+
+    def is_on_the_way(self, loop: ast.For | ast.While) -> bool:
+        """Whether a loop is on the way to an update, and not one over its parts."""
+        if isinstance(loop, ast.For) and _is_over_parameters(loop):
+            return False
+        return self.trains(loop)
 
     def trains(self, node: ast.AST) -> bool:
         """Whether something below this node makes an update, or calls something that does."""
@@ -135,7 +142,7 @@ def _reads_gradient(node: ast.AST) -> bool:
     return any(isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(node))
 
 
-def is_over_parameters(loop: ast.For) -> bool:
+def _is_over_parameters(loop: ast.For) -> bool:
     """Whether a loop goes over the parts of one update: it is no place to stop."""
     return any(
         isinstance(each, ast.Attribute) and each.attr in _PARTS for each in ast.walk(loop.iter)

@@ -7,12 +7,14 @@ import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from detrain.analysis.project import Project
 from detrain.instrument.find import Training, find_training
-from detrain.instrument.project import Project
 from detrain.instrument.rewrite import rewrite
+from detrain.plan import Plan
 
 __all__ = ["Instrument"]
 
@@ -20,9 +22,22 @@ __all__ = ["Instrument"]
 class Instrument(importlib.abc.MetaPathFinder):
     """Compiles the project's files with new loop headers, between `start` and `stop`."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, plan: Plan | None = None) -> None:
+        """Loops are those of the plan; without one, or if it knows of none, they go by names."""
         self.project = project
-        self._training: Training = find_training(project.trees)
+        self._planned = frozenset(
+            (loop.file, loop.line, loop.column) for loop in (plan.loops if plan else ())
+        )
+
+    @cached_property
+    def _by_names(self) -> Training:
+        return find_training(self.project.trees)
+
+    def _chosen(self, filename: str, loop: ast.For | ast.While) -> bool:
+        """Whether a loop of a file gets a new header."""
+        if self._planned:
+            return (filename, loop.lineno, loop.col_offset) in self._planned
+        return self._by_names.is_on_the_way(loop)
 
     def start(self) -> None:
         """Begin to rewrite what is imported."""
@@ -56,7 +71,12 @@ class Instrument(importlib.abc.MetaPathFinder):
         """The code of one of the project's files, rewritten."""
         # The tree is parsed anew: a module may be imported under two names.
         tree = ast.parse(Path(filename).read_bytes(), filename)
-        return compile(rewrite(tree, module, self._training), filename, "exec", dont_inherit=True)
+        return compile(
+            rewrite(tree, module, partial(self._chosen, filename)),
+            filename,
+            "exec",
+            dont_inherit=True,
+        )
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -15,9 +15,10 @@ it can't be told from outside, so it is never passed over on resume but run agai
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TypeVar
 
-from detrain.instrument.find import Function, Training, is_over_parameters
+from detrain.instrument.find import Function
 
 __all__ = ["HOOKS", "rewrite"]
 
@@ -29,17 +30,19 @@ _CLOCKS = frozenset({"now", "utcnow", "today"})
 Stmt = TypeVar("Stmt", bound=ast.stmt)
 
 
-def rewrite(tree: ast.Module, module: str, training: Training) -> ast.Module:
-    """The tree with new headers; it is changed in place."""
-    rewritten = _Rewrite(module, training).visit(tree)
+def rewrite(
+    tree: ast.Module, module: str, chosen: Callable[[ast.For | ast.While], bool]
+) -> ast.Module:
+    """The tree with new headers for chosen loops; it is changed in place."""
+    rewritten = _Rewrite(module, chosen).visit(tree)
     ast.fix_missing_locations(rewritten)
     assert isinstance(rewritten, ast.Module)
     return rewritten
 
 
 class _Rewrite(ast.NodeTransformer):
-    def __init__(self, module: str, training: Training) -> None:
-        self._module, self._training = module, training
+    def __init__(self, module: str, chosen: Callable[[ast.For | ast.While], bool]) -> None:
+        self._module, self._chosen = module, chosen
         self._names: list[str] = []
         self._open: list[str] = []
         """The loops around this place, in this function, by their numbers: "0", "0.2"."""
@@ -87,7 +90,7 @@ class _Rewrite(ast.NodeTransformer):
     # ------------------------------------------------------------ loops
 
     def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
-        if self._skip or is_over_parameters(node) or not self._training.trains(node):
+        if self._skip or not self._chosen(node):
             return self._plain(node)
         site = self._enter_loop(node)
         entering = _call("entering", ast.Constant(site))
@@ -95,7 +98,7 @@ class _Rewrite(ast.NodeTransformer):
         return [node, _done(node, site)]
 
     def visit_While(self, node: ast.While) -> ast.stmt | list[ast.stmt]:
-        if self._skip or not self._training.trains(node):
+        if self._skip or not self._chosen(node):
             return self._plain(node)
         site = self._enter_loop(node)
         calls = [_call("tick", ast.Constant(site)), node.test, _call("begun", ast.Constant(site))]

@@ -104,7 +104,12 @@ def summary(folder: RunFolder) -> dict[str, Any]:
             continue
         files = manifest.data_files()
         checkpoints.append(
-            {"step": step, "bytes": sum(files.values()), "created": manifest.created}
+            {
+                "step": step,
+                "bytes": sum(files.values()),
+                "left_out": manifest.levels[-1].state.left_out,
+                "created": manifest.created,
+            }
         )
     resumes = [attempt.resumed_at for attempt in attempts if attempt.resumed_at is not None]
     return {

@@ -37,6 +37,8 @@ class Attempt(msgspec.Struct, frozen=True):
     resumed_at: int | None
     script_digest: str
     fingerprint: dict[str, str]
+    plan: str = ""
+    """The digest of the plan that its trace was made with; the digests of steps depend on it."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from detrain import __version__
 from detrain.capture.walk import not_a_library
 from detrain.errors import UsageError
+from detrain.plan import Plan
 from detrain.runs.choose import Wanted, choose, runs_root, script_digest
 from detrain.runtime.attempt import Opening
 from detrain.runtime.crash import crash_point
@@ -36,11 +37,17 @@ def active() -> Session | None:
 
 
 def open_session(
-    wanted: Wanted, options: Options, owns: Owns = not_a_library, *, world: bool = False
+    wanted: Wanted,
+    options: Options,
+    owns: Owns = not_a_library,
+    *,
+    world: bool = False,
+    plan: Plan | None = None,
 ) -> Session:
     """Choose the run that is meant and begin to work on it.
 
     `owns` says which files are the program's; with `world`, what it asks and writes is done once.
+    `plan` says what its checkpoints may leave out.
     """
     global _active
     if _active is not None:
@@ -55,6 +62,8 @@ def open_session(
         accept_changes=wanted.accept_changes,
         world=world,
         quiet=options.quiet,
+        plan=plan,
+        use_plan=options.use_plan,
     )
     session = Session(opening, options)
     session.attempt.start()

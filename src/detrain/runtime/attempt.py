@@ -20,6 +20,7 @@ from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint, ProgramChanged
 from detrain.frameworks import find
 from detrain.frameworks.base import Framework
+from detrain.plan import Plan, encode_plan
 from detrain.runs.folder import RunFolder
 from detrain.runs.lock import RunLock
 from detrain.runs.records import Attempt as AttemptRecord
@@ -27,6 +28,7 @@ from detrain.runs.records import Outcome, RunRecord
 from detrain.runtime.notice import Notices
 from detrain.runtime.roots import Owns
 from detrain.runtime.saving import Marks
+from detrain.trace.digest import digest_text
 from detrain.trace.log import EMPTY, TraceWriter, read_trace
 from detrain.world.files import Files
 from detrain.world.observe import Observation, Observer
@@ -48,6 +50,15 @@ class Opening:
     accept_changes: bool = False
     world: bool = False
     quiet: bool = False
+    plan: Plan | None = None
+    use_plan: bool = True
+
+    @property
+    def plan_digest(self) -> str:
+        """What the digests of steps depend on besides the program."""
+        if self.plan is None or not self.use_plan:
+            return ""
+        return digest_text(encode_plan(self.plan))
 
 
 class Attempt:
@@ -71,7 +82,8 @@ class Attempt:
         self.resumed_at = None if not before else (self.manifest.step if self.manifest else 0)
 
         # Steps that an earlier attempt traced beyond the checkpoint are done again, and compared.
-        earlier = read_trace(self.folder.trace).events if before else ()
+        comparable = bool(before) and before[-1].plan == opening.plan_digest
+        earlier = read_trace(self.folder.trace).events if comparable else ()
         self.redone = {event.step: chain for event, chain in earlier}
         rebuilding = self.manifest is not None
         self.trace = None if rebuilding else TraceWriter(self.folder.trace, EMPTY)
@@ -149,6 +161,7 @@ class Attempt:
                 resumed_at=self.resumed_at,
                 script_digest=self._opening.script_digest,
                 fingerprint=fingerprint,
+                plan=self._opening.plan_digest,
             )
         )
 

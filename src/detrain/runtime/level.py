@@ -32,6 +32,12 @@ class Habits:
     followed: bool | None = None
     rejected: int = 0
     """How many checkpoints in a row turned out to have a graph across them."""
+    kept: set[str] = field(default_factory=set)
+    """Places that the plan leaves out and that the program was seen to use."""
+    audited: bool = False
+    """Whether an iteration after a checkpoint was watched and none of what is left out was read."""
+    full: bool = False
+    """Whether a loop around a cut needs all state, though its plan has few places for it."""
 
 
 @dataclass
@@ -71,6 +77,8 @@ class Level:
 
     opaque: dict[str, str] = field(default_factory=dict)
     """What can't be captured and was there when the loop was entered, with digests of it."""
+    made: dict[str, str] = field(default_factory=dict)
+    """Digests of what is not saved because nothing changes it, as it was when first looked at."""
     observed: list[Any] = field(default_factory=list)
     """What the program asked the world since the head, and `Finished` loops in their places."""
     passed: SavedLoop | None = None

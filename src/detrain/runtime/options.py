@@ -21,6 +21,10 @@ class Options:
     keep: int = 3
     digest_every: int = 100
     quiet: bool = False
+    use_plan: bool = True
+    """Whether checkpoints leave out what the plan of the program says is not needed."""
+    audit: bool = False
+    """Whether that is watched after every checkpoint, rather than after a loop's first."""
     typed: frozenset[str] = frozenset()
     """Options typed on the command line: what the program asks for changes others only."""
 

@@ -9,14 +9,19 @@ the iterators of the active loops.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from detrain.capture.forms import is_standing
 from detrain.capture.frames import bind, plain_variables
+from detrain.capture.walk import Aside
+from detrain.errors import ResumeMismatch
 from detrain.runtime.level import Level
+from detrain.runtime.places import fields_in, get_place, set_place
+from detrain.runtime.planned import Cut
+from detrain.state import PLAIN
 
 __all__ = ["Owns", "Roots"]
 
@@ -72,18 +77,78 @@ class Roots:
             if not name.startswith((".", "__")) and not is_standing(value)
         }
 
+    def parted(self, cut: Cut, *, thorough: bool = False) -> tuple[dict[str, Any], Aside]:
+        """What is saved, and what is not, at a head whose plan leaves something out.
+
+        If it is to be `thorough`, it is asked who else holds what is dead.
+        """
+        live, rebuilt, dead = dict(self.objects), dict[str, Any](), dict[str, Any]()
+        for label, space in self.spaces.items():
+            for name, value in self._variables(space).items():
+                place = f"{label}/{name}"
+                if isinstance(value, type):
+                    # What a class keeps is read through its objects, whether or not its name is.
+                    live[place] = value
+                elif place in cut.dead:
+                    dead[place] = value
+                elif place in cut.rebuilt and (cut.constants or type(value) not in PLAIN):
+                    rebuilt[place] = value
+                else:
+                    live[place] = value
+        names = [s.f_locals if isinstance(s, FrameType) else s for s in self.spaces.values()]
+        namespaces = tuple(names) if thorough and dead else ()
+        return live, Aside(rebuilt, self.own, dead, not cut.gradients, namespaces)
+
+    def at(self, places: Iterable[str]) -> dict[str, Any] | None:
+        """What lies at some places, by their names; None if one of them can't be found."""
+        found: dict[str, Any] = {}
+        for place in places:
+            variable, fields = fields_in(place)
+            label, _, name = variable.rpartition("/")
+            space = self.spaces.get(label)
+            names = space.f_locals if isinstance(space, FrameType) else space
+            if names is None or name not in names:
+                return None
+            try:
+                value = get_place(names[name], fields)
+            except LookupError:
+                return None
+            if not is_standing(value):
+                found[".".join((variable, *fields))] = value
+        return found
+
     def bind(self, restored: Mapping[str, Any]) -> None:
-        """Give the functions and modules their variables back."""
+        """Give the functions and modules their variables back, and objects single fields."""
         new: dict[str, dict[str, Any]] = {label: {} for label in self.spaces}
+        parts: list[tuple[str, Any]] = []
         for root, value in restored.items():
             label, _, name = root.rpartition("/")
-            if label in new:
+            if label in new and "." in name:
+                parts.append((root, value))
+            elif label in new:
                 new[label][name] = value
         for label, space in self.spaces.items():
             if isinstance(space, FrameType):
                 bind(space, new[label])
             else:
                 space.update(new[label])
+        for place, value in parts:
+            self._set(place, value)
+
+    def _set(self, place: str, value: Any) -> None:
+        variable, fields = fields_in(place)
+        found = self.at([variable])
+        try:
+            if not found:
+                raise LookupError(variable)
+            set_place(found[variable], fields, value)
+        except LookupError:
+            raise ResumeMismatch(
+                place,
+                "to be there, as in the first attempt",
+                "nothing",
+                "Make the object that holds it before the loop",
+            ) from None
 
 
 def _modules(owns: Owns) -> dict[str, MutableMapping[str, Any]]:
@@ -106,4 +171,9 @@ def _stack(frame: FrameType | None, owns: Owns) -> dict[str, FrameType]:
             frames.append(frame)
         frame = frame.f_back
     frames.reverse()
-    return {f"{i}:{each.f_code.co_qualname}": each for i, each in enumerate(frames)}
+    names = [f"{each.f_globals.get('__name__')}:{each.f_code.co_qualname}" for each in frames]
+    # A function that is there more than once gets numbers, which no plan names.
+    return {
+        name if names.count(name) == 1 else f"{name}#{i}": frame
+        for i, (name, frame) in enumerate(zip(names, frames, strict=True))
+    }

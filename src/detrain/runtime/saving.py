@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from detrain.checkpoint.commit import publish, retire, save_state
@@ -20,12 +19,14 @@ from detrain.checkpoint.manifest import Manifest, SavedLevel, SavedLoop, SavedSt
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.frameworks import find
 from detrain.runtime.level import flat_observations
+from detrain.runtime.planned import GRADIENTS
+from detrain.runtime.watch import Verdict
 
 if TYPE_CHECKING:
     from detrain.checkpoint.store import LocalStore
-    from detrain.frameworks.base import LiveLeaf
-    from detrain.runtime.level import Finished, Level
+    from detrain.runtime.level import Finished, Habits, Level
     from detrain.runtime.options import Options
+    from detrain.runtime.watch import Watch
     from detrain.trace.log import TraceMark
 
 __all__ = ["Marks", "Saving", "obstacle"]
@@ -56,7 +57,8 @@ def obstacle(level: Level, known: dict[tuple[str, ...], dict[str, object]]) -> s
         why = each.source.obstacle() if each.source is not None else ""
         if why:
             return f"the iterable of the loop {each.site} (line {each.line}) {why}"
-        if each is not level and each.parent is not None and each.head is None:
+        outer = each is not level and each.parent is not None
+        if outer and (each.head is None or not each.head.gradients):
             return ""  # an inner loop that was not expected; the next iteration keeps its way
         if any(loop.exit is None and not loop.level.whole for loop in each.finished):
             return ""
@@ -109,8 +111,7 @@ class _Held:
     marks: Marks
     stack: list[_Frozen]
     base: _Frozen
-    used: list[str]
-    ends: list[Callable[[], None]]
+    watch: Watch
 
 
 class Saving:
@@ -123,9 +124,10 @@ class Saving:
         reached: Callable[[str], None],
         say: Callable[[str], None],
         retired: Callable[[Manifest], None],
+        habits: Mapping[tuple[str, ...], Habits],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._say, self._retired = say, retired
+        self._say, self._retired, self._habits = say, retired, habits
         self._store, self._reached, self._clock = store, reached, clock
         self.use(options)
         numbers = [re.match(r"(\d+)\.safetensors", name) for name in store.names()]
@@ -157,21 +159,19 @@ class Saving:
         level: Level,
         step: int,
         marks: Marks,
-        graphs: Iterable[LiveLeaf],
+        watch: Watch,
     ) -> None:
-        """Keep what is to be published when this iteration of the loop has gone well."""
+        """Keep what is to be published when this iteration of the loop has gone well.
+
+        What was held before must have been given up: there is one watch at a time.
+        """
+        assert self.held is None
         root = level
         while root.parent is not None:
             root = root.parent
         stack = level.stack()
         frozen = [_Frozen.of(each) for each in stack]
-        used: list[str] = []
-        ends = []
-        for leaf in graphs:
-            end = leaf.framework.watch_graph(leaf.array, partial(used.append, leaf.name))
-            if end is not None:
-                ends.append(end)
-        self.held = _Held(level, step, marks, frozen, _Frozen.of(root), used, ends)
+        self.held = _Held(level, step, marks, frozen, _Frozen.of(root), watch)
         self._reached("cut")
 
     def resumed(self, step: int) -> None:
@@ -181,7 +181,7 @@ class Saving:
     def drop(self, level: Level) -> None:
         """The loop ended instead of going into another iteration."""
         if self.held is not None and self.held.level is level:
-            self._release()
+            self.release()
 
     def confirm(self, level: Level, sync: Callable[[], None]) -> None:
         """An iteration has gone well: publish what was held at its head.
@@ -191,19 +191,8 @@ class Saving:
         held = self.held
         if held is None or held.level is not level:
             return
-        self._release()
-        habits = level.habits
-        if held.used:
-            habits.rejected += 1
-            if habits.rejected == 1:
-                self._say(
-                    f"the checkpoint of step {held.step} is not kept: {held.used[0]} carries an "
-                    f"autograd graph from one iteration of the loop at line {level.line} into the "
-                    "next, which can't be saved. Another step, or the loop around it, may do; "
-                    "detach() it where it is not needed"
-                )
+        if not self._holds_good(held, self.release()):
             return
-        habits.rejected = 0
         levels = tuple(self._saved_level(each) for each in held.stack)
         finished = self._saved_loops(held.base.finished)
         sync()
@@ -218,6 +207,7 @@ class Saving:
             observed=flat_observations(held.base.observed),
             journal=held.marks.journal,
             files=held.marks.files,
+            kept=self._kept(),
         )
         publish(self._store, manifest)
         self.last_step, self._last_time = held.step, self._clock()
@@ -226,11 +216,48 @@ class Saving:
         if oldest is not None:
             self._retired(oldest)
 
-    def _release(self) -> None:
-        if self.held is not None:
-            for end in self.held.ends:
-                end()
-            self.held = None
+    def _holds_good(self, held: _Held, verdict: Verdict) -> bool:
+        """Whether what was left out was not needed; if it was, it is saved from now on."""
+        level, habits = held.level, held.level.habits
+        not_kept = f"the checkpoint of step {held.step} is not kept"
+        if verdict.graphs:
+            habits.rejected += 1
+            if habits.rejected == 1:
+                self._say(
+                    f"{not_kept}: {verdict.graphs[0]} carries an "
+                    f"autograd graph from one iteration of the loop at line {level.line} into the "
+                    "next, which can't be saved. Another step, or the loop around it, may do; "
+                    "detach() it where it is not needed"
+                )
+            return False
+        habits.rejected = 0
+        for read in verdict.reads:
+            self._say(
+                f"{not_kept}: {read.place} was left out of it as no longer needed, and "
+                f"{read.file}:{read.line} reads it. It is saved from now on"
+            )
+        if verdict.gradients:
+            self._say(
+                f"{not_kept}: the plan of the program has gradients cleared before they are used, "
+                f"and the loop at line {level.line} has one left from the iteration before: it "
+                f"{verdict.gradients}. They are saved from now on"
+            )
+        habits.kept.update(read.place for read in verdict.reads)
+        if verdict.gradients:
+            habits.kept.add(GRADIENTS)
+        good = not verdict.reads and not verdict.gradients
+        habits.audited = habits.audited or good
+        return good
+
+    def _kept(self) -> dict[str, tuple[str, ...]]:
+        """What the plan was wrong about, by the paths of loops."""
+        found = {" ".join(path): tuple(sorted(each.kept)) for path, each in self._habits.items()}
+        return {path: places for path, places in sorted(found.items()) if places}
+
+    def release(self) -> Verdict:
+        """Give up what is held; gives what was seen since."""
+        held, self.held = self.held, None
+        return held.watch.end() if held is not None else Verdict()
 
     def _saved_level(self, frozen: _Frozen) -> SavedLevel:
         level = frozen.level

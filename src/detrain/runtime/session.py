@@ -16,32 +16,27 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
-from detrain.capture.restore import restore
-from detrain.capture.walk import Walked, walk
-from detrain.checkpoint.commit import verified_arrays
 from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.manifest import SavedLevel, SavedLoop, SavedState
-from detrain.checkpoint.snapshot import Snapshot, digest_snapshot, take
-from detrain.errors import (
-    ResumeMismatch,
-    UncapturableState,
-    UsageError,
-)
-from detrain.frameworks.base import LiveLeaf
-from detrain.frameworks.find import positions_now, reposition
+from detrain.checkpoint.snapshot import Snapshot
+from detrain.errors import ResumeMismatch, UncapturableState, UsageError
+from detrain.frameworks.find import positions_now
 from detrain.runs.records import Outcome
 from detrain.runtime.advance import advancing
 from detrain.runtime.attempt import Attempt, Opening
+from detrain.runtime.audit import Audit
 from detrain.runtime.level import Finished, Habits, Level
 from detrain.runtime.options import Options
+from detrain.runtime.planned import Planned
 from detrain.runtime.rebuild import Rebuild
 from detrain.runtime.roots import Roots
 from detrain.runtime.saving import Saving, obstacle
+from detrain.runtime.states import States
+from detrain.runtime.watch import Watch
 from detrain.state import PLAIN
 from detrain.trace.digest import digest_positions
 from detrain.trace.log import TraceWriter
 from detrain.world.observe import Observation
-from detrain.world.surroundings import Surroundings
 
 __all__ = ["Entered", "Session"]
 
@@ -67,21 +62,24 @@ class Session:
         self._watched = True
         manifest = self.attempt.manifest
         self._rebuild = Rebuild(manifest) if manifest is not None else None
+        self._habits: dict[tuple[str, ...], Habits] = {}
+        for path, places in (manifest.kept if manifest is not None else {}).items():
+            self._habits[tuple(path.split(" "))] = Habits(kept=set(places))
         self._saving = Saving(
             self.attempt.store, options, opening.reached,
-            self.attempt.attention, self.attempt.discard,
+            self.attempt.attention, self.attempt.discard, self._habits,
         )  # fmt: skip
+        known = Planned(opening.plan)
+        plan = known if options.use_plan else Planned(None)
+        self._states = States(opening.owns, self.attempt.store, plan, known, self.attempt.attention)
         self._started = False
         self._base = Level("", None, None, {}, Habits(nests=True))
         self._top = self._base
         self._ended: Level | None = None
         self._free: Level | None = None
         self._final = ""
-        self._habits: dict[tuple[str, ...], Habits] = {}
         self._known: dict[tuple[str, ...], dict[str, Any]] = {}
         self._values: dict[str, str] = {}
-        self._surroundings = Surroundings()
-        self._has_opaque = False
         self._place = _here()
 
     # ---------------------------------------------------------------- the program
@@ -118,12 +116,13 @@ class Session:
             for path, declared in sorted(self._known.items())
             for name, value in declared.items()
         }
-        return self._digest(roots) if roots else self._final
+        return self._states.digest_of(roots) if roots else self._final
 
     def close(
         self, status: str, exit_code: int, *, state_digest: str = "", traceback: str = ""
     ) -> None:
         """End the attempt and write down how."""
+        self._saving.release()
         outcome = Outcome(
             status=status,
             exit_code=exit_code,
@@ -140,7 +139,7 @@ class Session:
         """The program asked the world something."""
         self._top.observed.append(observation)
         if self._top is self._base:
-            self._surroundings.learn(observation)
+            self._states.surroundings.learn(observation)
 
     # ---------------------------------------------------------------- loops
 
@@ -192,7 +191,7 @@ class Session:
             if saved.exit is None:
                 self._free = level
             else:
-                self._restore(level, saved.exit)
+                self._states.put_back(level, saved.exit)
                 level.passed = saved
         elif saved is not None:
             level.iteration = saved.iteration
@@ -227,7 +226,9 @@ class Session:
         took_long = time.monotonic() - loop.entered_at > WORTH_KEEPING
         if loop.site == site and took_long and not site.endswith("!"):
             self._settle()
-            loop.exit = self._snapshot(loop.level)
+            # What can't be captured may be dead: then it is run again like a short one.
+            with contextlib.suppress(UncapturableState):
+                loop.exit = self._states.copy_all(loop.level)
 
     def _items(
         self, level: Level, saved: SavedLoop | SavedLevel | None, iterable: Any
@@ -236,7 +237,7 @@ class Session:
             source = level.source = advancing(iterable)
             if isinstance(saved, SavedLoop):
                 if saved.exit is not None:
-                    self._restore(level, saved.exit)
+                    self._states.put_back(level, saved.exit)
                     level.passed = saved
                     return
                 self._free = level
@@ -245,7 +246,7 @@ class Session:
             if saved is not None:
                 if source.consumes():
                     # Code that gives the items may look at what the body did to the state.
-                    self._restore(level, saved.state)
+                    self._states.put_back(level, saved.state)
                 self._go_on(level, saved)
                 self._put_back(level, saved)
             else:
@@ -336,15 +337,14 @@ class Session:
         level.head = None
         if level.observed:
             level.observed = []
-        if level.iteration == 0 and (self._has_opaque or level.habits.nests is None):
-            level.opaque = self._opaque_in(walk(Roots.of(level, self._owns).values(), self._owns))
+        if level.iteration == 0:
+            self._states.survey(level)
         if saving.due(self.step) and not saving.waits_for_another(level) and self._take(level):
             return
         if level.habits.nests is not False:
-            self._keep_head(level)
+            self._states.copy_outer(level)
         elif level.iteration == 1:
-            # What can't be captured is said now, not an hour later.
-            walk(Roots.of(level, self._owns).values(), self._owns)
+            self._states.check(level)
 
     def _take(self, level: Level) -> bool:
         """Copy a checkpoint, if one may be taken here."""
@@ -354,9 +354,9 @@ class Session:
                 self.attempt.attention(f"no checkpoint can be taken: {reason}")
             return False
         marks = self.attempt.marks()  # first: it has all buffers written out
-        watched = self._keep_head(level)
-        assert level.head is not None
-        for path, digest in self._opaque_in(level.head).items():
+        watched = not level.habits.audited or self.options.audit
+        walked = self._states.copy_cut(level, thorough=watched)
+        for path, digest in self._states.opaque_in(walked).items():
             if level.opaque.get(path) != digest:
                 self.attempt.attention(
                     f"no checkpoint can be taken: {path} was made or changed in the loop "
@@ -364,22 +364,16 @@ class Session:
                     "Keep what changes in arrays, lists or dictionaries"
                 )
                 return True
-        self._saving.hold(level, self.step, marks, watched)
+        self._saving.release()
+        audit = self._audit(level) if watched else None
+        self._saving.hold(level, self.step, marks, Watch(walked, audit))
         return True
 
-    def _opaque_in(self, state: Walked | Snapshot | SavedState) -> dict[str, str]:
-        """What of a state can't be captured, with digests of it."""
-        named = zip(state.tree.paths, state.tree.nodes, strict=True)
-        found = {path: node.text for path, node in named if node.form == "opaque"}
-        self._has_opaque = self._has_opaque or bool(found)
-        return found
-
-    def _keep_head(self, level: Level) -> tuple[LiveLeaf, ...]:
-        """Copy the state at a loop's head; gives the arrays whose graphs are not in it."""
-        level.order = level.source.order() if level.source is not None else ""
-        walked = walk(Roots.of(level, self._owns).values(), self._owns)
-        level.head = take(walked.tree, walked.leaves)
-        return walked.graphs
+    def _audit(self, level: Level) -> Audit | None:
+        """Watch what a checkpoint leaves out as dead, if that can be."""
+        audit = Audit(self._owns)
+        dead = self._states.dead_at(level)
+        return audit if audit.start(Roots.of(level, self._owns).spaces, dead) else None
 
     def _finish_iteration(self, level: Level) -> None:
         """Count and trace an iteration, if it was a step: if no loop ran inside it."""
@@ -397,7 +391,7 @@ class Session:
         self.step += 1
         every, digest, values = self._digest_every, "", _NO_VALUES
         if every and self.step % every == 0:
-            digest = self._digest_at(level)
+            digest = self._states.digest(level)
         if self._values:
             values, self._values = self._values, {}
         trace = self.attempt.trace
@@ -443,10 +437,10 @@ class Session:
         exit_state: Snapshot | SavedState | None = passed.exit if passed is not None else None
         live = self._rebuild is None
         if live and not level.whole and not self._saving.off and level.habits.followed is not False:
-            exit_state = exit_state or self._snapshot(level)
+            exit_state = exit_state or self._states.copy_all(level)
         if live and level.whole and parent is self._base:
             with contextlib.suppress(UncapturableState):  # it was said at the loop's head
-                self._final = self._digest_at(level)
+                self._final = self._states.digest_end(level)
         finished = Finished(level, exit_state)
         parent.finished.append(finished)
         parent.observed.append(finished)
@@ -457,21 +451,7 @@ class Session:
         if ended is not None:
             self._finish_iteration(ended)
 
-    # ---------------------------------------------------------------- states
-
-    def _snapshot(self, level: Level) -> Snapshot:
-        walked = walk(Roots.of(level, self._owns).values(), self._owns)
-        return take(walked.tree, walked.leaves)
-
-    def _digest_at(self, level: Level) -> str:
-        """The digest of the state at a loop: of what was declared, or of all that is computed."""
-        if not level.whole:
-            return self._digest(level.objects())
-        return digest_snapshot(self._snapshot(level), self._surroundings.decide)
-
-    def _digest(self, roots: Mapping[str, Any]) -> str:
-        walked = walk(roots, self._owns)
-        return digest_snapshot(take(walked.tree, walked.leaves))
+    # ---------------------------------------------------------------- resuming
 
     def _go_on(self, level: Level, saved: SavedLevel) -> None:
         """Take an iterable to where the checkpoint left it."""
@@ -499,39 +479,11 @@ class Session:
     def _put_back(self, level: Level, saved: SavedLevel) -> None:
         """Give the program the state at the head of this loop; go live if it is the innermost."""
         assert self._rebuild is not None
-        self._restore(level, saved.state)
-        level.head, level.opaque = saved.state, self._opaque_in(saved.state)
+        self._states.put_back(level, saved.state)
+        level.head, level.opaque = saved.state, self._states.opaque_in(saved.state)
         self.attempt.feed(saved.observed)
         if self._rebuild.enter(saved):
             self._go_live()
-
-    def _restore(self, level: Level, saved: SavedState) -> None:
-        arrays = verified_arrays(self.attempt.store, saved)
-        roots = Roots.of(level, self._owns)
-        where = f"the loop {level.site} at line {level.line}"
-        live, captured = roots.values(), {name for name, _ in saved.tree.roots}
-        missing = sorted(
-            (roots.objects.keys() | roots.own.keys()) ^ {n for n in captured if "/" not in n}
-        )
-        if missing:
-            raise ResumeMismatch(
-                where,
-                "the objects that were declared in the first attempt",
-                f"{missing[0]!r} in only one of the two",
-                "Declare the same names in every attempt",
-            )
-        attention = self.attempt.attention
-        found = restore(saved.tree, live, arrays.__getitem__, lambda name: "/" in name, attention)
-        for name, value in roots.objects.items():
-            if found[name] is not value:
-                raise ResumeMismatch(
-                    f"{name}, declared to {where}",
-                    f"a {type(found[name]).__name__} that can be filled in place",
-                    f"a {type(value).__name__}",
-                    "Build it in the same way in every attempt",
-                )
-        roots.bind(found)
-        reposition(saved.positions)
 
     def _go_live(self) -> None:
         assert self._rebuild is not None

@@ -6,19 +6,31 @@ xxh3 for the bytes of arrays (it keeps up with memory), blake2b for texts.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import xxhash
 
+from detrain.state import Node, decode_scalar
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from detrain.state import Ref, Scalar, StateTree
 
-__all__ = ["digest_array", "digest_positions", "digest_state", "digest_text"]
+__all__ = ["Places", "digest_array", "digest_positions", "digest_state", "digest_text"]
 
 _canonical = msgspec.json.Encoder(order="deterministic")
+
+
+class Places(Protocol):
+    """Places of a program that are not compared."""
+
+    def covers(self, path: str) -> bool:
+        """Whether a path is such a place, or lies below one."""
+
+    def reaches(self, path: str) -> bool:
+        """Whether such a place lies below a path."""
 
 
 def digest_array(data: memoryview | bytes | bytearray) -> str:
@@ -44,12 +56,16 @@ def digest_state(
     arrays: Mapping[str, str],
     positions: Mapping[str, Mapping[str, str]],
     left_out: Callable[[Scalar], bool] | None = None,
+    places: Places | None = None,
 ) -> str:
     """The digest of a state: its structure, its arrays' digests, its generators' positions.
 
     The order in which a set lists its elements is no part of its value. `left_out` says which
-    constants don't count, and which arrays, as ("array", name).
+    constants don't count, and which arrays, as ("array", name); nothing at `places` does.
     """
+    if places is not None:
+        tree = _without(tree, places)
+        arrays = {name: digest for name, digest in arrays.items() if not places.covers(name)}
     nodes = [
         msgspec.structs.replace(node, items=tuple(sorted(node.items, key=_order)))
         if node.form in ("set", "frozenset")
@@ -75,6 +91,41 @@ def digest_state(
             for node in nodes
         ]
     return digest_text(_canonical.encode((roots, nodes, arrays, positions)))
+
+
+def _without(tree: StateTree, places: Places) -> StateTree:
+    """A tree without the constants at some places, and without the objects there."""
+    nodes = []
+    for node, path in zip(tree.nodes, tree.paths, strict=True):
+        if places.covers(path):
+            nodes.append(Node("left out"))
+        elif places.reaches(path):
+            nodes.append(_node_without(node, path, places))
+        else:
+            nodes.append(node)
+    roots = tuple((name, _blank(ref, name, places)) for name, ref in tree.roots)
+    return msgspec.structs.replace(tree, roots=roots, nodes=tuple(nodes))
+
+
+def _node_without(node: Node, path: str, places: Places) -> Node:
+    pairs = zip(node.items, _item_paths(node, path), strict=True)
+    items = tuple(_blank(ref, where, places) for ref, where in pairs)
+    fields = tuple((name, _blank(ref, f"{path}.{name}", places)) for name, ref in node.fields)
+    text = "" if node.form == "list" and places.covers(f"{path}[0]") else node.text
+    return msgspec.structs.replace(node, items=items, fields=fields, text=text)
+
+
+def _item_paths(node: Node, path: str) -> Iterator[str]:
+    for number in range(len(node.items)):
+        key = node.keys[number] if node.keys else None
+        if isinstance(key, tuple):
+            yield f"{path}[{decode_scalar(key)!r}]"
+        else:
+            yield f"{path}[{number}]"
+
+
+def _blank(ref: Ref, path: str, places: Places) -> Ref:
+    return (ref[0], "") if not isinstance(ref, int) and places.covers(path) else ref
 
 
 def _order(ref: Ref) -> tuple[str, str]:

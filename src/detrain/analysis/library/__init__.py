@@ -7,6 +7,7 @@ installed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from detrain.analysis.library import (
     jax,
@@ -166,6 +167,7 @@ def join(tables: Iterable[Iterable[Row]]) -> dict[str, Row]:
 ROWS: dict[str, Row] = join(TABLES.values())
 
 
+@cache
 def lookup(name: str) -> Row | None:
     """The row of an absolute dotted name, of what it is an alias of, or of what it inherits from.
 

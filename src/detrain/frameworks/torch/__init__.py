@@ -1,7 +1,7 @@
 """PyTorch: tensors, generators and loaders. The only place that imports torch.
 
-`tensors` copies and fills, `generators` positions, `loader` makes loaders skip by index; here they
-are one adapter.
+`tensors` copies and fills, `generators` positions, `loader` makes loaders skip by index,
+`gradients` watches that they are cleared; here they are one adapter.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from detrain.frameworks.torch import generators, loader, tensors
+from detrain.frameworks.torch.gradients import GradientWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from detrain.frameworks.base import ArrayView
     from detrain.state import ArrayFacts
@@ -32,6 +33,7 @@ class Torch:
 
     name = "torch"
     transparent = frozenset({"_parameters", "_buffers", "_modules"})
+    gradient = "grad"
 
     def __init__(self) -> None:
         self._before: tuple[bool, bool, bool] | None = None
@@ -130,6 +132,10 @@ class Torch:
         handle = obj.grad_fn.register_prehook(lambda _: used())
         end: Callable[[], None] = handle.remove
         return end
+
+    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+        """Watch backward passes, optimizers, and what is left in the end."""
+        return GradientWatch(arrays).end
 
     def seed(self, seed: int) -> None:
         """Seed all devices."""

@@ -1,0 +1,344 @@
+"""Writing ops: numbers, spans, temporaries, blocks, and which place a name is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from detrain.analysis.program import (
+    ELEMENT,
+    Bind,
+    Branch,
+    Call,
+    Draw,
+    Emit,
+    Key,
+    Leave,
+    Loop,
+    Mutate,
+    Observe,
+    Op,
+    Place,
+    Span,
+)
+from detrain.analysis.scopes import Module, Scope
+from detrain.analysis.values import SCALAR, Facts, Tags, Value
+
+__all__ = ["GRADIENTS", "NONE", "OWN", "Emitting", "LoopFacts", "Lowered", "unique"]
+
+NONE: Place = ("none",)
+"""A variable that never changes, for arguments that are constants."""
+
+OWN = "own"
+"""The field of an optimizer or a scheduler that holds its settings: all but what it trains."""
+
+GRADIENTS: Place = ("gradients",)
+"""The gradients of all parameters, where a framework keeps them beside the parameters."""
+
+
+@dataclass(frozen=True)
+class LoopFacts:
+    """A loop statement of the project."""
+
+    label: str
+    node: ast.For | ast.AsyncFor | ast.While
+    scope: Scope
+
+
+@dataclass
+class Lowered:
+    """What lowering finds besides the ops."""
+
+    numbers: int = 0
+    temporaries: int = 0
+    loops: dict[str, LoopFacts] = field(default_factory=dict)
+    labels: set[str] = field(default_factory=set)
+    events: dict[int, set[str]] = field(default_factory=dict)
+    """By op: "update", "gradient", "self" (something is made from what it was), "library"."""
+    kinds: dict[int, str] = field(default_factory=dict)
+    """By op that makes an object: what kind of thing of a library it is."""
+    unknown: list[tuple[str, Span]] = field(default_factory=list)
+    """Calls that nothing is known of."""
+    seeded: dict[str, list[int]] = field(default_factory=dict)
+    """By generator: the ops that seed it."""
+    calls: list[tuple[str, int, ast.Call, Scope]] = field(default_factory=list)
+    """Library calls: the row's name, the op before it, the call, where it stands."""
+    observed: dict[int, str] = field(default_factory=dict)
+    """By op that asks the world: the row that says so."""
+    overwritten: list[tuple[str, Place]] = field(default_factory=list)
+    """Arrays that a call fills anew, by the function and the place."""
+    opened: list[Span] = field(default_factory=list)
+    """Where variables are looked at or bound that can't be named: nothing may be dropped then."""
+    copies: dict[str, str] = field(default_factory=dict)
+    """Functions of the program that are a small function of the project as one call sees it."""
+    given_away: set[str] = field(default_factory=set)
+    """Functions that a library was given, and may call at any time."""
+    varies: list[tuple[str, str, Span]] = field(default_factory=list)
+    """Calls whose bits may vary: the row's name, why, and where."""
+
+    def mark(self, site: int, event: str) -> None:
+        """Note that something is trained at an op."""
+        self.events.setdefault(site, set()).add(event)
+
+
+def unique(places: tuple[Place, ...]) -> tuple[Place, ...]:
+    """Each place once."""
+    return tuple(dict.fromkeys(places))
+
+
+class Emitting:
+    """Ops of one function, or of the top of the modules."""
+
+    def __init__(
+        self, facts: Facts, lowered: Lowered, scope: Scope, modules: dict[str, Module]
+    ) -> None:
+        self.facts, self.lowered, self.scope = facts, lowered, scope
+        self.modules = modules
+        self.out: list[Op] = []
+        self.bound_globals: set[str] = set()
+        self.renamed: dict[str, Place] = {}
+        """Variables of the comprehensions around this place."""
+        self.function_name = scope.key if scope.kind == "function" else ""
+        self.loops = 0
+        """How many loops are around this place."""
+        self.unsure: frozenset[str] | None = frozenset()
+        """Variables whose writes an exception may skip; None: all."""
+
+    # ---------------------------------------------------------------- names
+
+    def place_of(self, name: str) -> Place | None:
+        """The place of a variable; None for what is built in."""
+        if name in self.renamed:
+            return self.renamed[name]
+        owner = self.scope.owner(name)
+        if owner is None:
+            return None
+        if owner.kind == "module":
+            return (owner.module.prefix + name,)
+        if owner.kind == "class" or name in owner.captured:
+            return (f"{owner.key}/{name}",)
+        return (name,)
+
+    def fact_key(self, place: Place) -> str:
+        """How facts name a variable: one of a function by the function too."""
+        head = place[0]
+        if self.scope.kind == "function" and self.is_local(head):
+            return f"{self.scope.key}:{head}"
+        return head
+
+    def is_local(self, head: str) -> bool:
+        """Whether a variable lives in this function's own frame."""
+        scope = self.scope
+        if scope.kind != "function" or head.startswith("@") or head in ("none", "gradients"):
+            return False
+        if head.startswith("%"):
+            return True
+        return (
+            head in scope.bound
+            and head not in scope.captured
+            and (head not in scope.declared_global and head not in scope.declared_nonlocal)
+        )
+
+    def tags_at(self, place: Place) -> Tags:
+        """What the variable of a place may be."""
+        return frozenset(self.facts.variables.get(self.fact_key(place), ()))
+
+    # ---------------------------------------------------------------- ops
+
+    def span(self, node: ast.AST) -> Span:
+        """Where a node stands."""
+        return Span(
+            getattr(node, "lineno", 0),
+            getattr(node, "col_offset", 0),
+            getattr(node, "end_lineno", None) or 0,
+            getattr(node, "end_col_offset", None) or 0,
+            self.scope.module.path,
+        )
+
+    def _site(self) -> int:
+        self.lowered.numbers += 1
+        return self.lowered.numbers
+
+    def _bound(self, target: Place) -> None:
+        if len(target) == 1 and self.scope.kind == "function" and not self.is_local(target[0]):
+            self.bound_globals.add(target[0])
+
+    def temporary(self) -> Place:
+        """A variable that the program doesn't have."""
+        self.lowered.temporaries += 1
+        return (f"%{self.lowered.temporaries}",)
+
+    def bind(self, target: Place, how: str, reads: tuple[Place, ...], node: ast.AST) -> int:
+        """Write `bind`; gives the op's number."""
+        self._bound(target)
+        site = self._site()
+        op = Bind(target, how, unique(reads), site=site, span=self.span(node))  # type: ignore[arg-type]
+        self._write(target, op, node)
+        return site
+
+    def _write(self, target: Place, op: Op, node: ast.AST) -> None:
+        """An op that binds: one that an exception may skip is one that may not happen."""
+        skipped = self.unsure is None or target[0] in self.unsure
+        if skipped and len(target) == 1 and not target[0].startswith("%"):
+            self.out.append(Branch((), (op,), site=self._site(), span=self.span(node)))
+        else:
+            self.out.append(op)
+
+    def bind_value(self, target: Place, value: Value, node: ast.AST) -> int:
+        """Bind a place to a value."""
+        if value.place is not None:
+            if value.place == target and not value.reads:
+                return 0
+            return self.bind(target, "alias", (value.place, *value.reads), node)
+        return self.bind(target, "pure" if value.is_scalar else "new", value.reads, node)
+
+    def mutate(
+        self, place: Place, reads: tuple[Place, ...], node: ast.AST, *, deep: bool = False
+    ) -> int:
+        """Write `mutate`; gives the op's number."""
+        site = self._site()
+        self.out.append(Mutate(place, unique(reads), deep, site=site, span=self.span(node)))
+        return site
+
+    def look(self, value: Value, node: ast.AST) -> None:
+        """Look at a value that nothing is made of: what is not there can't be looked at."""
+        if value.all_reads:
+            self.bind_value(self.temporary(), value, node)
+
+    def draw(self, generator: Place, node: ast.AST) -> Place:
+        """A draw from a generator; gives where the number is."""
+        target = self.temporary()
+        self.out.append(Draw(target, generator, site=self._site(), span=self.span(node)))
+        return target
+
+    def key(self, reads: tuple[Place, ...], node: ast.AST) -> Place:
+        """A keyed draw; gives where the number is."""
+        target = self.temporary()
+        self.out.append(Key(target, unique(reads), site=self._site(), span=self.span(node)))
+        return target
+
+    def observe(self, what: str, node: ast.AST) -> Place:
+        """An answer of the world; gives where it is."""
+        target = self.temporary()
+        self.out.append(Observe(target, what, site=self._site(), span=self.span(node)))
+        return target
+
+    def emit(self, reads: tuple[Place, ...], node: ast.AST) -> int:
+        """An effect on the world; gives the op's number."""
+        site = self._site()
+        self.out.append(Emit(unique(reads), site=site, span=self.span(node)))
+        return site
+
+    def leave(self, how: str, value: Place | None, node: ast.AST) -> None:
+        """The end of a function, a loop, an iteration."""
+        op = Leave(how, value, site=self._site(), span=self.span(node))  # type: ignore[arg-type]
+        self.out.append(op)
+
+    def call_function(
+        self, key: str, arguments: tuple[Place, ...], node: ast.AST, target: Place | None = None
+    ) -> None:
+        """A call of a function of the project."""
+        self.facts.reach(key)
+        if target is not None:
+            self._bound(target)
+        op = Call(key, arguments, target, site=self._site(), span=self.span(node))
+        self.out.append(op)
+
+    @contextmanager
+    def block(self) -> Iterator[list[Op]]:
+        """What is written inside goes to a block of its own."""
+        before, self.out = self.out, []
+        try:
+            yield self.out
+        finally:
+            self.out = before
+
+    def branch(
+        self, reads: tuple[Place, ...], then: list[Op], otherwise: list[Op], node: ast.AST
+    ) -> None:
+        """One of two ways."""
+        if then or otherwise:
+            self.out.append(
+                Branch(
+                    unique(reads), tuple(then), tuple(otherwise),
+                    site=self._site(), span=self.span(node),
+                )
+            )  # fmt: skip
+
+    def loop(
+        self,
+        label: str,
+        how: str,
+        reads: tuple[Place, ...],
+        body: list[Op],
+        node: ast.AST,
+        *,
+        result: Place | None = None,
+        into: Place | None = None,
+        unordered: bool = False,
+    ) -> None:
+        """Iteration."""
+        if into is not None:
+            self._bound(into)
+        self.out.append(
+            Loop(
+                label, how, unique(reads) or ((NONE,) if how != "while" else ()), tuple(body),  # type: ignore[arg-type]
+                None, result, into, unordered, site=self._site(), span=self.span(node),
+            )
+        )  # fmt: skip
+
+    def label(self, letter: str, node: ast.AST) -> str:
+        """A name for a loop, by its line."""
+        module = self.scope.module
+        label = f"{module.prefix}{letter}{getattr(node, 'lineno', 0)}"
+        while label in self.lowered.labels:
+            label += "'"
+        self.lowered.labels.add(label)
+        return label
+
+    # ---------------------------------------------------------------- values
+
+    def placed(self, value: Value, node: ast.AST) -> Place:
+        """The place of a value; one that has none is given one."""
+        if value.place is not None and not value.reads:
+            return value.place
+        if value.is_scalar and not value.all_reads:
+            return NONE
+        target = self.temporary()
+        self.bind_value(target, value, node)
+        return target
+
+    def hold(self, holder: Place, values: list[Value], node: ast.AST) -> None:
+        """Let an object keep hold of others, as its elements."""
+        for value in values:
+            if value.is_scalar or (value.place is None and not value.reads):
+                continue
+            if value.place == holder or value.place == (*holder, ELEMENT):
+                continue
+            self.bind_value((*holder, ELEMENT), value, node)
+
+    def made(
+        self,
+        reads: tuple[Place, ...],
+        held: list[Value],
+        tags: Tags,
+        node: ast.AST,
+        kind: str = "",
+    ) -> Value:
+        """A new object that keeps hold of others; `kind` is what a library makes."""
+        target = self.temporary()
+        site = self.bind(target, "new", reads, node)
+        if kind:
+            self.lowered.kinds[site] = kind
+        self.hold(target, held, node)
+        return Value(target, (), tags)
+
+    def gathered(self, values: list[Value]) -> tuple[Place, ...]:
+        """All that using some values looks at."""
+        return unique(tuple(place for value in values for place in value.all_reads))
+
+    def scalar(self, values: list[Value]) -> Value:
+        """A number or the like, computed from values."""
+        return Value(None, self.gathered(values), SCALAR)

@@ -1,0 +1,431 @@
+"""Expressions of Python as values of the language.
+
+What is known to be an object of the project has fields of its own; what belongs to a library is
+*opaque*: its attributes and elements are the thing itself, to read them is to read all of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cache
+
+from detrain.analysis.emit import GRADIENTS, OWN, Emitting, unique
+from detrain.analysis.library import lookup
+from detrain.analysis.program import ELEMENT, Place
+from detrain.analysis.scopes import Code
+from detrain.analysis.values import NOTHING, SCALAR, Tag, Tags, Value
+
+__all__ = ["NAMESPACES", "Expressions", "kind_of"]
+
+NAMESPACES = frozenset(
+    {
+        "argparse.ArgumentParser.parse_args", "argparse.ArgumentParser.parse_known_args",
+        "argparse.Namespace", "types.SimpleNamespace", "absl.flags.FLAGS",
+    }
+)  # fmt: skip
+"""What makes objects that only have fields: each field is told apart from the others."""
+
+_FACTS_OF_SHAPE = frozenset({"shape", "dtype", "device", "ndim", "itemsize", "is_cuda", "layout"})
+_OWN_PARTS = {"optimizer": frozenset({"param_groups", "defaults"})}
+
+
+@cache
+def kind_of(name: str) -> str:
+    """What kind of object calling a thing of a library makes."""
+    row = lookup(name)
+    return row.makes if row is not None else ""
+
+
+class Expressions(Emitting):
+    """Gives the value of each expression, writing the ops that computing it takes."""
+
+    @abstractmethod
+    def call(self, node: ast.Call) -> Value:
+        """The value of a call."""
+
+    @abstractmethod
+    def call_method(
+        self, receiver: Value, name: str, arguments: list[Value], node: ast.AST
+    ) -> Value | None:
+        """The value of a call of a project's method, if the receiver has it."""
+
+    @abstractmethod
+    def item_of(self, value: Value, node: ast.AST) -> Value:
+        """An item of what can be iterated over."""
+
+    def value(self, node: ast.expr) -> Value:
+        """The value of an expression."""
+        method: Callable[[ast.expr], Value] | None = getattr(
+            self, f"_value_{type(node).__name__}", None
+        )
+        if method is not None:
+            return method(node)
+        return self._combined(list(ast.iter_child_nodes(node)), node)
+
+    def _combined(self, nodes: list[ast.AST], node: ast.AST) -> Value:
+        """A value computed from others: a number if they all are, an array if one is."""
+        values = [self.value(each) for each in nodes if isinstance(each, ast.expr)]
+        if all(value.is_scalar for value in values):
+            return self.scalar(values)
+        sequences = [value for value in values if value.of("sequence") or value.of("iterates")]
+        if sequences:
+            tags = frozenset(
+                t for v in sequences for t in v.tags if t[0] in ("sequence", "iterates")
+            )
+            return self.made(self.gathered(values), sequences, tags, node)
+        tags = frozenset(
+            t for v in values for t in v.tags if t[0] == "made" and kind_of(t[1]) == "array"
+        )
+        return Value(None, self.gathered(values), tags)
+
+    def _value_Constant(self, node: ast.Constant) -> Value:
+        return Value(tags=SCALAR)
+
+    def _value_JoinedStr(self, node: ast.JoinedStr) -> Value:
+        parts = [part for part in node.values if isinstance(part, ast.FormattedValue)]
+        specs = [part.format_spec for part in parts if part.format_spec is not None]
+        return self.scalar([self.value(each) for each in (*(p.value for p in parts), *specs)])
+
+    def _value_Compare(self, node: ast.Compare) -> Value:
+        values = [self.value(each) for each in (node.left, *node.comparators)]
+        if all(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
+            return self.scalar(values)
+        if all(value.is_scalar for value in values):
+            return self.scalar(values)
+        return Value(None, self.gathered(values))
+
+    def _value_Name(self, node: ast.Name) -> Value:
+        return self.name(node.id)
+
+    def name(self, name: str) -> Value:
+        """The value of a variable, of an imported thing, or of what is built in."""
+        place = self.place_of(name)
+        if place is None:
+            return Value(tags=frozenset({("lib", f"builtins.{name}")}))
+        tags = self.tags_at(place)
+        if tags and all(tag[0] in ("lib", "module", "class", "function") for tag in tags):
+            # Definitions and imports are there from the start and never change.
+            captured_state = any(tag[0] == "function" for tag in tags)
+            return Value(place if captured_state and len(tags) > 1 else None, (), tags)
+        if tags == SCALAR:
+            return Value(None, (place,), tags)
+        return Value(place, (), tags)
+
+    def _value_NamedExpr(self, node: ast.NamedExpr) -> Value:
+        value = self.value(node.value)
+        self.assign(node.target, value, node)
+        return self.name(node.target.id)
+
+    @abstractmethod
+    def assign(self, target: ast.expr, value: Value, node: ast.AST) -> None:
+        """Bind what stands left of an assignment."""
+
+    def _value_Starred(self, node: ast.Starred) -> Value:
+        return self.value(node.value)
+
+    def _value_Await(self, node: ast.Await) -> Value:
+        return self.value(node.value)
+
+    def _value_Slice(self, node: ast.Slice) -> Value:
+        parts = [each for each in (node.lower, node.upper, node.step) if each is not None]
+        return self.scalar([self.value(each) for each in parts])
+
+    def _value_Yield(self, node: ast.Yield) -> Value:
+        value = self.value(node.value) if node.value is not None else Value(tags=SCALAR)
+        self._yielded(value, node)
+        return Value()
+
+    def _value_YieldFrom(self, node: ast.YieldFrom) -> Value:
+        value = self.value(node.value)
+        self._yielded(self.item_of(value, node), node)
+        return Value()
+
+    def _yielded(self, value: Value, node: ast.AST) -> None:
+        """What a generator gives is as if returned, and then it goes on."""
+        self.facts.learn(self.facts.returns[self.scope.key], value.tags)
+        place = self.placed(value, node)
+        with self.block() as block:
+            self.leave("return", place, node)
+        self.branch((), block, [], node)
+
+    # ---------------------------------------------------------------- containers
+
+    def position(self, node: ast.AST) -> str:
+        """A name for where a node stands."""
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        return f"{self.scope.module.name}:{line}:{column}"
+
+    def _value_List(self, node: ast.List) -> Value:
+        return self._container(node.elts, node)
+
+    def _value_Tuple(self, node: ast.Tuple) -> Value:
+        return self._container(node.elts, node)
+
+    def _value_Set(self, node: ast.Set) -> Value:
+        value = self._container(node.elts, node)
+        return Value(value.place, value.reads, value.tags | {("made", "builtins.set")})
+
+    def _value_Dict(self, node: ast.Dict) -> Value:
+        keys = [each for each in node.keys if each is not None]
+        return self._container([*node.values, *keys], node)
+
+    def _container(self, nodes: list[ast.expr], node: ast.AST) -> Value:
+        return self.container([self.value(each) for each in nodes], node)
+
+    def container(self, values: list[Value], node: ast.AST) -> Value:
+        """A list, a tuple or a dictionary with these elements."""
+        key = self.position(node)
+        for number, value in enumerate(values):
+            self.facts.learn(self.facts.elements[key], value.tags)
+            self.facts.learn(self.facts.elements[f"{key}#{number}"], value.tags)
+        tags: Tags = frozenset({("sequence", key)})
+        if all(value.is_scalar for value in values):
+            return Value(None, self.gathered(values), tags)
+        scalars = [value for value in values if value.is_scalar]
+        return self.made(self.gathered(scalars), values, tags, node)
+
+    def elements(self, value: Value, number: int | None = None) -> Tags:
+        """What the elements of a container may be, or the one of a number."""
+        found: set[Tag] = set()
+        for key in value.of("sequence"):
+            one = self.facts.elements.get(f"{key}#{number}") if number is not None else None
+            found |= one or self.facts.elements.get(key, set())
+        return NOTHING if ("unknown",) in found else frozenset(found)
+
+    def _value_ListComp(self, node: ast.ListComp) -> Value:
+        return self._comprehension(node, [node.elt])
+
+    def _value_SetComp(self, node: ast.SetComp) -> Value:
+        value = self._comprehension(node, [node.elt])
+        return Value(value.place, value.reads, value.tags | {("made", "builtins.set")})
+
+    def _value_DictComp(self, node: ast.DictComp) -> Value:
+        return self._comprehension(node, [node.key, node.value])
+
+    def _value_GeneratorExp(self, node: ast.GeneratorExp) -> Value:
+        return self._comprehension(node, [node.elt])
+
+    def _comprehension(self, node: ast.expr, gives: list[ast.expr]) -> Value:
+        """A comprehension is a loop that fills a new container."""
+        made = self.made((), [], frozenset({("sequence", self.position(node))}), node)
+        assert made.place is not None
+        before = dict(self.renamed)
+        self._clause(node, list(getattr(node, "generators", ())), gives, made.place)
+        self.renamed = before
+        return made
+
+    def _clause(
+        self, node: ast.expr, clauses: list[ast.comprehension], gives: list[ast.expr], into: Place
+    ) -> None:
+        if not clauses:
+            for each in gives:
+                value = self.value(each)
+                key = self.position(node)
+                self.facts.learn(self.facts.elements[key], value.tags)
+                self.mutate(into, value.reads if value.place is None else (), node)
+                self.hold(into, [value], node)
+            return
+        clause, *rest = clauses
+        over = self.value(clause.iter)
+        label = self.label("C", node)
+        with self.block() as body:
+            for name in ast.walk(clause.target):
+                if isinstance(name, ast.Name):
+                    at = f"{name.lineno}:{name.col_offset}"
+                    self.renamed[name.id] = (f"%{name.id}@{at}",)
+            self.assign(clause.target, self.item_of(over, clause.iter), node)
+            tests = [self.value(test) for test in clause.ifs]
+            with self.block() as inner:
+                self._clause(node, rest, gives, into)
+            if tests:
+                self.branch(self.gathered(tests), inner, [], node)
+            else:
+                self.out.extend(inner)
+        self.loop(label, "for", over.all_reads, body, node)
+
+    # ---------------------------------------------------------------- choices
+
+    def _value_IfExp(self, node: ast.IfExp) -> Value:
+        test = self.value(node.test)
+        return self._either(test, [node.body, node.orelse], node)
+
+    def _value_BoolOp(self, node: ast.BoolOp) -> Value:
+        first = self.value(node.values[0])
+        if first.is_scalar and all(
+            isinstance(each, ast.Compare | ast.Constant | ast.UnaryOp) for each in node.values[1:]
+        ):
+            return self.scalar([first, *(self.value(each) for each in node.values[1:])])
+        rest = node.values[1] if len(node.values) == 2 else ast.BoolOp(node.op, node.values[1:])
+        return self._either(first, [rest], node, own=first)
+
+    def _either(
+        self, test: Value, ways: list[ast.expr], node: ast.AST, own: Value | None = None
+    ) -> Value:
+        """One of two values."""
+        target = self.temporary()
+        found: list[Value] = [] if own is None else [own]
+        blocks = []
+        if own is not None:
+            with self.block() as block:
+                self.bind_value(target, own, node)
+            blocks.append(block)
+        for way in ways:
+            with self.block() as block:
+                value = self.value(way)
+                self.bind_value(target, value, node)
+            found.append(value)
+            blocks.append(block)
+        if all(value.is_scalar for value in found):
+            simple = all(len(block) == 1 for block in blocks)
+            if simple:
+                return self.scalar([test, *found])
+        self.branch(test.all_reads, blocks[0], blocks[1], node)
+        unknown = any(not value.tags for value in found)
+        none = SCALAR if all(value.is_scalar for value in found) else NOTHING
+        tags = frozenset(t for value in found for t in value.tags if t != ("scalar",))
+        return Value(target, (), NOTHING if unknown else tags or none)
+
+    def _value_Lambda(self, node: ast.Lambda) -> Value:
+        return self.function_value(node)
+
+    def function_value(self, node: Code) -> Value:
+        """A function of the project as a value."""
+        if isinstance(node, ast.Lambda):
+            given = [self.value(e) for e in (*node.args.defaults, *node.args.kw_defaults) if e]
+            for each in given:
+                self.look(each, node)
+        for inner in self.scope.inner:
+            if inner.node is node:
+                return Value(tags=frozenset({("function", inner.key)}))
+        return Value()
+
+    # ---------------------------------------------------------------- attributes and elements
+
+    def _value_Attribute(self, node: ast.Attribute) -> Value:
+        return self.attribute(self.value(node.value), node.attr, node)
+
+    def attribute(self, value: Value, name: str, node: ast.AST) -> Value:
+        """An attribute of a value."""
+        modules, names = value.of("module"), value.of("lib")
+        if modules:
+            return self._of_module(modules[0], name)
+        if names:
+            return self._of_library(names, name)
+        if value.of("class"):
+            return self._of_class(value, name)
+        if name == "grad" and not any(self.facts.has_field(k, name) for k in value.of("instance")):
+            return Value(GRADIENTS, value.all_reads, frozenset({("made", "torch.zeros_like")}))
+        if value.of("instance"):
+            return self._of_instance(value, name, node)
+        for maker in value.of("made"):
+            if maker in NAMESPACES and value.place is not None:
+                return self._of_namespace(value, name)
+            if name in _OWN_PARTS.get(kind_of(maker), ()) and value.place is not None:
+                return Value((*value.place, OWN), value.reads)
+        return self._opaque(value, name)
+
+    def _opaque(self, value: Value, name: str) -> Value:
+        if name in _FACTS_OF_SHAPE:
+            return Value(None, value.all_reads, SCALAR)
+        held: Tags = frozenset(("instance", key) for key in value.of("held"))
+        if held and value.place is not None:
+            return Value((*value.place, ELEMENT), value.reads, held)
+        tags = frozenset(t for t in value.tags if t[0] == "made" and kind_of(t[1]) == "array")
+        if name == "module":
+            tags = value.tags
+        return Value(value.place, value.reads, tags)
+
+    def _of_module(self, module: str, name: str) -> Value:
+        for each in self.modules.values():
+            if each.name == module:
+                if name in each.scope.bound:
+                    place = (each.prefix + name,)
+                    tags = frozenset(self.facts.variables.get(place[0], ()))
+                    if tags and all(t[0] in ("lib", "module", "class", "function") for t in tags):
+                        return Value(None, (), tags)
+                    return Value(place, (), tags)
+                if f"{module}.{name}" in self.modules:
+                    return Value(tags=frozenset({("module", f"{module}.{name}")}))
+        return Value()
+
+    def _of_library(self, names: list[str], name: str) -> Value:
+        tags: set[Tag] = set()
+        for each in names:
+            full = f"{each}.{name}"
+            tags.add(("module", full) if full in self.modules else ("lib", full))
+        return Value(tags=frozenset(tags))
+
+    def _of_class(self, value: Value, name: str) -> Value:
+        for key in value.of("class"):
+            method = self.facts.method(key, name)
+            if method is not None:
+                return Value(tags=frozenset({("function", method.key)}))
+            for each in self.facts.lineage(key):
+                if name in self.facts.classes[each].scope.bound:
+                    place = (f"{each}/{name}",)
+                    return Value(place, (), frozenset(self.facts.variables.get(place[0], ())))
+        return Value(value.place, value.reads)
+
+    def _of_instance(self, value: Value, name: str, node: ast.AST) -> Value:
+        keys = value.of("instance")
+        tags: set[Tag] = set()
+        place = value.place
+        for key in keys:
+            if self.facts.is_property(key, name):
+                found = self.call_method(value, name, [], node)
+                if found is not None:
+                    return found
+            method = self.facts.method(key, name)
+            if method is not None:
+                tags.add(("bound", method.key))
+        if tags:
+            return Value(place, value.reads, frozenset(tags))
+        if any(self.facts.has_field(key, name) for key in keys) and place is not None:
+            for key in keys:
+                tags |= self.facts.field_tags(key, name)
+            found_tags = NOTHING if ("unknown",) in tags else frozenset(tags)
+            if found_tags == SCALAR:
+                return Value(None, (*value.reads, (*place, name)), SCALAR)
+            return Value((*place, name), value.reads, found_tags)
+        in_class = self._of_class(Value(None, (), frozenset(("class", k) for k in keys)), name)
+        if in_class.place is not None:
+            return in_class
+        if name == "training" and place is not None:
+            return Value(None, (*value.reads, (*place, name)), SCALAR)
+        return self._opaque(value, name)
+
+    def _of_namespace(self, value: Value, name: str) -> Value:
+        """A field of arguments: as given, or as the program has set it since."""
+        assert value.place is not None
+        reads = ((*value.place, "given"), (*value.place, name))
+        tags = self.facts.fields.get(("namespace", name), set())
+        if tags:
+            return Value((*value.place, name), ((*value.place, "given"),), frozenset(tags))
+        return Value(None, (*value.reads, *reads), SCALAR)  # command lines give plain values
+
+    def _value_Subscript(self, node: ast.Subscript) -> Value:
+        value, index = self.value(node.value), self.value(node.slice)
+        own = self.call_method(value, "__getitem__", [index], node)
+        if own is not None:
+            return own
+        reads = unique((*value.reads, *index.all_reads))
+        if value.of("lib") or value.of("class"):
+            return Value(tags=value.tags)  # a generic alias: list[int]
+        if value.of("sequence") and all(tag[0] in ("sequence", "made") for tag in value.tags):
+            tags = self.elements(value)
+            if value.place is None or (tags and tags == SCALAR):
+                return Value(None, unique((*value.all_reads, *reads)), tags)
+            return Value((*value.place, ELEMENT), reads, tags)
+        if value.is_scalar:
+            return Value(None, unique((*value.all_reads, *reads)), SCALAR)
+        kept = frozenset(t for t in value.tags if t[0] == "made" and kind_of(t[1]) == "array")
+        held = frozenset(("instance", key) for key in value.of("held"))
+        if value.of("sequence"):
+            kept = NOTHING
+        if value.place is None:
+            return Value(None, unique((*value.all_reads, *reads)), kept)
+        if held and not kept:
+            return Value((*value.place, ELEMENT), reads, held)
+        return Value(value.place, reads, kept)

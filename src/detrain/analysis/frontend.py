@@ -1,0 +1,93 @@
+"""From Python to the language: a whole project as one program.
+
+Nothing of the project runs, and no framework is imported. What variables, fields and results may be
+is found by reading the program again and again until nothing new is learnt; the last reading gives
+the ops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from detrain.analysis.emit import GRADIENTS, NONE, Lowered
+from detrain.analysis.program import Bind, Function, Op, Program
+from detrain.analysis.project import Project
+from detrain.analysis.scopes import Module, Scope, read_modules
+from detrain.analysis.statements import Statements
+from detrain.analysis.values import Facts
+
+__all__ = ["Source", "lower"]
+
+_MOST_READINGS = 12
+"""Tags are finite and only grow; real programs need three to six readings."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A project in the language, and what was found besides the ops."""
+
+    program: Program
+    modules: tuple[Module, ...]
+    facts: Facts
+    lowered: Lowered
+
+    def scope(self, function: str) -> Scope:
+        """The function of the project that a function of the program stands for."""
+        return self.facts.functions[self.lowered.copies.get(function, function)]
+
+
+def lower(project: Project) -> Source:
+    """The program of a project."""
+    modules = read_modules(project.script, project.trees, project.roots)
+    by_name = {module.name: module for module in modules}
+    facts = Facts()
+    for module in modules:
+        _collect(module.scope, facts)
+        if module.is_script:  # somebody may call its functions, if it does not itself
+            facts.reached.update((key, None) for key in facts.functions if key.count(":") == 0)
+    for facts.settled in (False, True):
+        for _ in range(_MOST_READINGS):
+            facts.grown = False
+            program, lowered = _read(modules, by_name, facts)
+            if not facts.grown:
+                break
+    return Source(program, tuple(modules), facts, lowered)
+
+
+def _collect(scope: Scope, facts: Facts) -> None:
+    for inner in scope.inner:
+        if inner.kind == "function":
+            facts.functions[inner.key] = inner
+            if scope.kind == "class" and inner.parameters():
+                first = inner.parameters()[0]
+                name = f"{inner.key}/{first}" if first in inner.captured else f"{inner.key}:{first}"
+                facts.variables[name].add(("instance", scope.key))
+        _collect(inner, facts)
+
+
+def _read(
+    modules: list[Module], by_name: dict[str, Module], facts: Facts
+) -> tuple[Program, Lowered]:
+    """Read the project once."""
+    lowered = Lowered()
+    main: list[Op] = [
+        Bind(NONE, "pure", site=-1),
+        Bind(GRADIENTS, "new", site=0),
+    ]
+    for module in modules:
+        top = Statements(facts, lowered, module.scope, by_name)
+        top.statements(module.tree.body)
+        main += top.out
+    functions: list[Function] = []
+    done: set[str] = set()
+    while True:
+        names = {**{key: key for key in facts.reached}, **lowered.copies}
+        left = {name: key for name, key in names.items() if name not in done}
+        if not left:
+            break
+        for name, key in left.items():
+            done.add(name)
+            scope = facts.functions[key]
+            functions.append(Statements(facts, lowered, scope, by_name).function(name))
+    functions.sort(key=lambda each: each.name)
+    return Program(tuple(functions), tuple(main)), lowered

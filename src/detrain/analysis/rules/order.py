@@ -1,0 +1,97 @@
+"""DT2xx: orders that nobody promised."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detrain.analysis.diagnostics import Diagnostic
+from detrain.analysis.program import Loop, Span
+from detrain.analysis.rules.subject import Subject
+
+__all__ = ["RULES"]
+
+_LISTS = frozenset({"listdir", "scandir", "walk", "glob", "iglob", "rglob", "iterdir", "fwalk"})
+
+
+def _is_sorted(subject: Subject, span: Span) -> bool:
+    """Whether what comes of a call is sorted: right there, or by the name that it is given."""
+    for module in subject.source.modules:
+        if module.path != span.file:
+            continue
+        names: set[str] = set()
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and _sorts(node) and _covers(node, span):
+                return True
+            if isinstance(node, ast.Assign) and _covers(node, span):
+                names |= {each.id for each in node.targets if isinstance(each, ast.Name)}
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and _sorts(node):
+                owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+                given = [each for each in (owner, *node.args) if isinstance(each, ast.Name)]
+                if any(each.id in names for each in given):
+                    return True
+    return False
+
+
+def _sorts(node: ast.Call) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name in ("sorted", "sort", "natsorted", "len", "min", "max")
+
+
+def _covers(node: ast.Call | ast.Assign, span: Span) -> bool:
+    return node.lineno <= span.line <= (node.end_lineno or node.lineno)
+
+
+def sets(subject: Subject) -> Iterator[Diagnostic]:
+    """DT201: the order of a set."""
+    for op in subject.world("hash order"):
+        if op.span is not None and not _is_sorted(subject, op.span):
+            message = "what is taken from a set here reaches what is trained in any order"
+            yield Diagnostic("DT201", message, op.span)
+
+
+def directories(subject: Subject) -> Iterator[Diagnostic]:
+    """DT202: the order of a directory."""
+    for op in subject.world("directory"):
+        listed = subject.source.lowered.observed.get(op.site, "").rpartition(".")[2] in _LISTS
+        if op.span is not None and listed and not _is_sorted(subject, op.span):
+            message = (
+                "names come in the order of the file system, and what is trained depends on it"
+            )
+            yield Diagnostic("DT202", message, op.span)
+
+
+def completion(subject: Subject) -> Iterator[Diagnostic]:
+    """DT203: results in the order in which work is done."""
+    raced = {cause.site for cause in subject.reaching if cause.kind == "race"}
+    found = [
+        op
+        for site in raced
+        for op in (subject.ops.get(site),)
+        if isinstance(op, Loop) and op.unordered
+    ]
+    for op in (*subject.in_order(iter(found)), *subject.world("completion order")):
+        if op.span is not None:
+            message = "what is trained depends on which task is done first"
+            yield Diagnostic("DT203", message, op.span)
+    for node, file in subject.nodes():
+        if isinstance(node, ast.Call) and _says_unordered(node):
+            message = "elements of this data set come in the order in which they are done"
+            yield Diagnostic(
+                "DT203", message, subject.span(node, file), "leave `deterministic` out"
+            )
+
+
+def _says_unordered(node: ast.Call) -> bool:
+    """Whether a step of a data set gives up order: `ds.map(f, deterministic=False)`."""
+    is_step = isinstance(node.func, ast.Attribute) and node.func.attr in ("map", "interleave")
+    return is_step and any(
+        each.arg == "deterministic"
+        and isinstance(each.value, ast.Constant)
+        and each.value.value is False
+        for each in node.keywords
+    )
+
+
+RULES = (sets, directories, completion)

@@ -1,0 +1,598 @@
+"""Statements of Python as ops of the language."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from detrain.analysis.calls import Calls
+from detrain.analysis.emit import GRADIENTS, LoopFacts, unique
+from detrain.analysis.expressions import NAMESPACES
+from detrain.analysis.given import Arguments
+from detrain.analysis.program import ELEMENT, Function
+from detrain.analysis.scopes import Code, Scope, own_nodes
+from detrain.analysis.values import SCALAR, Class, Value
+
+__all__ = ["Statements"]
+
+_INTERRUPTS = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit"})
+
+
+class Statements(Calls):
+    """Writes the ops of statements."""
+
+    def statements(self, nodes: list[ast.stmt]) -> None:
+        """The ops of a block."""
+        for node in nodes:
+            method: Callable[[ast.stmt], None] | None = getattr(
+                self, f"_{type(node).__name__}", None
+            )
+            if method is not None:
+                method(node)
+
+    def function(self, name: str = "") -> Function:
+        """The whole function that this is the scope of, perhaps under another name."""
+        scope = self.scope
+        node = scope.node
+        self.function_name = name or scope.key
+        assert isinstance(node, Code)
+        for each in scope.parameters():
+            if each in scope.captured:
+                self.bind((f"{scope.key}/{each}",), "alias", ((each,),), node)
+        if isinstance(node, ast.Lambda):
+            self._returned(self.value(node.body), node)
+        else:
+            self.statements(node.body)
+        return Function(
+            name or scope.key,
+            scope.parameters(),
+            tuple(self.out),
+            tuple(sorted(self.bound_globals)),
+            self.span(node),
+        )
+
+    # ---------------------------------------------------------------- definitions
+
+    def _FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._definition(node)
+
+    def _AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._definition(node)
+
+    def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        value = self.function_value(node)
+        self._defaults(node, value)
+        for decorator in node.decorator_list:
+            made = self.value(decorator)
+            if made.of("function"):
+                # A decorator of the project gives its own function, which calls this one.
+                call = ast.copy_location(ast.Call(decorator, [], []), decorator)
+                given = self.called(made, Arguments([value]), call)
+                value = Value(given.place, given.reads, given.tags | value.tags)
+        if self.scope.kind != "class":
+            self._bind_name(node.name, value, node)
+
+    def _defaults(self, node: ast.FunctionDef | ast.AsyncFunctionDef, value: Value) -> None:
+        key = value.of("function")
+        a = node.args
+        plain = [*a.posonlyargs, *a.args]
+        pairs = [
+            *zip(plain[len(plain) - len(a.defaults) :], a.defaults, strict=True),
+            *((name, each) for name, each in zip(a.kwonlyargs, a.kw_defaults, strict=True) if each),
+        ]
+        for name, default in pairs:
+            if isinstance(default, ast.Constant) or not key or default is None:
+                continue
+            found = self.value(default)
+            place = (f"{key[0]}/{name.arg}=",)
+            self.facts.learn(self.facts.variables[place[0]], found.tags)
+            self.bind_value(place, found, node)
+            self.bound_globals.update({place[0]} if self.scope.kind == "function" else ())
+
+    def _ClassDef(self, node: ast.ClassDef) -> None:
+        scope = next((each for each in self.scope.inner if each.node is node), None)
+        if scope is None:
+            return
+        self._describe(scope, node)
+        inner = Statements(self.facts, self.lowered, scope, self.modules)
+        inner.out, inner.bound_globals = self.out, self.bound_globals
+        inner.statements(node.body)
+        self._bind_name(node.name, Value(tags=frozenset({("class", scope.key)})), node)
+
+    def _describe(self, scope: Scope, node: ast.ClassDef) -> None:
+        """Write down what a class inherits and defines."""
+        known = self.facts.classes.get(scope.key)
+        if known is None:
+            known = self.facts.classes[scope.key] = Class(scope)
+            self.facts.grown = True
+        for base in (*node.bases, *(keyword.value for keyword in node.keywords)):
+            value = self.value(base)
+            known.bases += [key for key in value.of("class") if key not in known.bases]
+            known.libraries += [name for name in value.of("lib") if name not in known.libraries]
+        for inner in scope.inner:
+            if inner.kind == "function":
+                known.methods[inner.name] = inner
+                marks = {_last_name(each) for each in getattr(inner.node, "decorator_list", ())}
+                if marks & {"property", "cached_property"}:
+                    marks.add("property")
+                known.decorators[inner.name] = marks
+        known.is_data = any(_last_name(each) == "dataclass" for each in node.decorator_list)
+        known.annotated = [
+            each.target.id
+            for each in node.body
+            if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+        ]
+        if known.is_data or "typing.NamedTuple" in known.libraries:
+            self.facts.assigned.update((scope.key, name) for name in known.annotated)
+
+    def _Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            self._imported(name, alias.name if alias.asname else name)
+
+    def _ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if name != "*":
+                self._imported(name, self.scope.imports.get(name, name))
+                continue
+            module = self.modules.get(self.scope.imports.get("*", "").removesuffix(".*"))
+            for each in sorted(module.scope.bound) if module is not None else ():
+                # What a star brings in is bound as if it were written out.
+                if not each.startswith("_"):
+                    assert module is not None
+                    self.scope.module.scope.bound.add(each)
+                    self._imported(each, f"{module.name}.{each}")
+
+    def _imported(self, name: str, target: str) -> None:
+        place = self.place_of(name)
+        if place is None:
+            return
+        if target in self.modules:
+            value = Value(tags=frozenset({("module", target)}))
+        else:
+            owner, _, last = target.rpartition(".")
+            if owner in self.modules:
+                value = self._of_module(owner, last)
+            else:
+                value = Value(tags=frozenset({("lib", target)}))
+        self.facts.learn(self.facts.variables[self.fact_key(place)], value.tags)
+        if value.place is not None:
+            self.bind_value(place, value, self.scope.node)
+
+    def _Global(self, node: ast.Global) -> None:
+        pass
+
+    # ---------------------------------------------------------------- assignments
+
+    def _Expr(self, node: ast.Expr) -> None:
+        self.look(self.value(node.value), node)
+
+    def _Assign(self, node: ast.Assign) -> None:
+        first = node.targets[0]
+        if (
+            isinstance(first, ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+            and len(first.elts) == len(node.value.elts)
+            and not any(isinstance(e, ast.Starred) for e in (*first.elts, *node.value.elts))
+        ):
+            values = [self._kept(self.value(each), node) for each in node.value.elts]
+            for target, value in zip(first.elts, values, strict=True):
+                self._assigned(target, value, node)
+            return
+        value = self.value(node.value)
+        if len(node.targets) > 1 or isinstance(first, ast.Tuple | ast.List):
+            value = self._kept(value, node)
+        for target in node.targets:
+            self._assigned(target, value, node)
+
+    def _assigned(self, target: ast.expr, value: Value, node: ast.AST) -> None:
+        """Assign, and note what is made from what it was."""
+        own = {self.place_of(e.id) for e in ast.walk(target) if isinstance(e, ast.Name)}
+        own_fields = {
+            ast.dump(e.value) + e.attr for e in ast.walk(target) if isinstance(e, ast.Attribute)
+        }
+        source = getattr(node, "value", None)
+        again = source is not None and any(
+            (isinstance(e, ast.Name) and self.place_of(e.id) in own)
+            or (isinstance(e, ast.Attribute) and ast.dump(e.value) + e.attr in own_fields)
+            for e in ast.walk(source)
+        )
+        self.assign(target, value, node)
+        if again and not value.is_scalar and self.out:
+            self.lowered.mark(self.out[-1].site, "self")
+
+    def _kept(self, value: Value, node: ast.AST) -> Value:
+        """A value that stays what it is when variables change."""
+        if value.place is None or value.place[0].startswith("%"):
+            return value
+        target = self.temporary()
+        self.bind_value(target, value, node)
+        return Value(target, (), value.tags)
+
+    def _AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value), node)
+
+    def _AugAssign(self, node: ast.AugAssign) -> None:
+        target = node.target
+        before = self.value(
+            ast.copy_location(_loaded(target), target) if not isinstance(target, ast.Name) else
+            ast.copy_location(ast.Name(target.id, ast.Load()), target)
+        )  # fmt: skip
+        value = self.value(node.value)
+        if before.is_scalar and (value.is_scalar or not before.place):
+            self.assign(target, self.scalar([before, value]), node)
+            return
+        if before.place is not None:
+            sure = bool(before.of("sequence"))
+            if sure:
+                self.hold(before.place, [self.item_of(value, node)], node)
+            site = self.mutate(before.place, value.all_reads, node, deep=not sure)
+            self.lowered.mark(site, "self")
+            if GRADIENTS in value.all_reads:
+                self.lowered.mark(site, "update")
+        if isinstance(target, ast.Name) and not before.of("sequence"):
+            arrays = [t for t in before.tags if t[0] == "made"]
+            if not arrays:  # perhaps a number: then the variable is bound anew
+                place = self.place_of(target.id)
+                if place is not None:
+                    site = self.bind(place, "new", unique((place, *value.all_reads)), node)
+                    self.lowered.mark(site, "self")
+        elif isinstance(target, ast.Attribute) and before.place is None:
+            self.assign(target, Value(None, self.gathered([before, value]), before.tags), node)
+
+    def _Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                place = self.place_of(target.id)
+                if place is not None:
+                    self.bind(place, "pure", (place,), node)
+            elif isinstance(target, ast.Subscript | ast.Attribute):
+                value = self.value(target.value)
+                if value.place is not None:
+                    self.mutate(value.place, value.reads, node)
+
+    def _bind_name(self, name: str, value: Value, node: ast.AST) -> None:
+        place = self.place_of(name)
+        if place is None:
+            return
+        self.facts.learn(self.facts.variables[self.fact_key(place)], value.tags)
+        constant = bool(value.tags) and all(
+            tag[0] in ("lib", "module", "class", "function") for tag in value.tags
+        )
+        if not (constant and value.place is None and not value.reads):
+            self.bind_value(place, value, node)
+
+    def assign(self, target: ast.expr, value: Value, node: ast.AST) -> None:
+        """Bind what stands left of an assignment."""
+        match target:
+            case ast.Name():
+                self._bind_name(target.id, value, node)
+            case ast.Tuple() | ast.List():
+                starred = any(isinstance(each, ast.Starred) for each in target.elts)
+                for number, each in enumerate(target.elts):
+                    if isinstance(each, ast.Starred):
+                        item = self.item_of(value, node)
+                        self.assign(each.value, self.container([item], each), node)
+                    else:
+                        part = self._part(value, None if starred else number)
+                        self.assign(each, part, node)
+            case ast.Starred():
+                self.assign(target.value, value, node)
+            case ast.Attribute():
+                self._assign_attribute(target, value, node)
+            case ast.Subscript():
+                self._assign_element(target, value, node)
+
+    def _part(self, value: Value, number: int | None = None) -> Value:
+        """One of the things that a value is unpacked into."""
+        if value.is_scalar or value.place is None:
+            return Value(None, value.reads, SCALAR if value.is_scalar else frozenset(
+                t for t in value.tags if t[0] == "made"))  # fmt: skip
+        if value.of("sequence"):
+            elements = self.elements(value, number)
+            if elements == SCALAR:
+                return Value(None, ((*value.place, ELEMENT), *value.reads), SCALAR)
+            return Value((*value.place, ELEMENT), value.reads, elements)
+        if value.of("iterates"):
+            return Value((*value.place, ELEMENT), value.reads)
+        return Value(value.place, value.reads, frozenset(t for t in value.tags if t[0] == "made"))
+
+    def _assign_attribute(self, target: ast.Attribute, value: Value, node: ast.AST) -> None:
+        owner, name = self.value(target.value), target.attr
+        if owner.of("module"):
+            module = self.modules[owner.of("module")[0]]
+            module.scope.bound.add(name)
+            place = (module.prefix + name,)
+            self.facts.learn(self.facts.variables[place[0]], value.tags)
+            self.bind_value(place, value, node)
+            return
+        if owner.of("class"):
+            for key in owner.of("class"):
+                self.facts.classes[key].scope.bound.add(name)
+                place = (f"{key}/{name}",)
+                self.facts.learn(self.facts.variables[place[0]], value.tags)
+                self.bind_value(place, value, node)
+            return
+        if owner.place is None:
+            return
+        if name == "grad" and not owner.of("instance"):
+            self.mutate(GRADIENTS, self.gathered([owner, value]), node)
+            return
+        keys = owner.of("instance")
+        namespace = any(maker in NAMESPACES for maker in owner.of("made"))
+        if keys or namespace:
+            for key in keys or ["namespace"]:
+                if (key, name) not in self.facts.assigned:
+                    self.facts.assigned.add((key, name))
+                    self.facts.grown = True
+                self.facts.learn(self.facts.fields[key, name], value.tags)
+            self.bind_value((*owner.place, name), value, node)
+            return
+        self.mutate(owner.place, self.gathered([value]), node, deep=not owner.of("sequence"))
+        self.hold(owner.place, [value], node)
+
+    def _assign_element(self, target: ast.Subscript, value: Value, node: ast.AST) -> None:
+        owner, index = self.value(target.value), self.value(target.slice)
+        if self.call_method(owner, "__setitem__", [index, value], node) is not None:
+            return
+        if owner.place is None:
+            return
+        reads = self.gathered([index, value])
+        precise = bool(owner.of("sequence"))
+        if precise:
+            for key in owner.of("sequence"):
+                self.facts.learn(self.facts.elements[key], value.tags)
+        site = self.mutate(owner.place, reads, node, deep=not precise)
+        if GRADIENTS in reads:
+            self.lowered.mark(site, "update")
+        self.hold(owner.place, [value], node)
+
+    # ---------------------------------------------------------------- control
+
+    def _returned(self, value: Value, node: ast.AST) -> None:
+        self.facts.learn(self.facts.returns[self.scope.key], value.tags)
+        self.leave("return", self.placed(value, node), node)
+
+    def _Return(self, node: ast.Return) -> None:
+        if self.scope.kind == "function":
+            self._returned(self.value(node.value) if node.value else Value(tags=SCALAR), node)
+
+    def _Raise(self, node: ast.Raise) -> None:
+        if node.exc is not None:
+            self.look(self.value(node.exc), node)
+        if self.unsure == frozenset() and self.scope.kind == "function":
+            self.leave("return", None, node)
+
+    def _Assert(self, node: ast.Assert) -> None:
+        test = self.value(node.test)
+        with self.block() as block:
+            if node.msg is not None:
+                self.look(self.value(node.msg), node)
+            self.bind(self.temporary(), "pure", (), node)
+        self.branch(test.all_reads, block, [], node)
+
+    def _If(self, node: ast.If) -> None:
+        if _is_main_test(node.test):
+            self.statements(node.body if self.scope.module.is_script else node.orelse)
+            return
+        test = self.value(node.test)
+        with self.block() as then:
+            self.statements(node.body)
+        with self.block() as otherwise:
+            self.statements(node.orelse)
+        self.branch(test.all_reads, then, otherwise, node)
+
+    def _For(self, node: ast.For) -> None:
+        self._loop(node)
+
+    def _AsyncFor(self, node: ast.AsyncFor) -> None:
+        self._loop(node)
+
+    def _loop(self, node: ast.For | ast.AsyncFor) -> None:
+        over = self.value(node.iter)
+        label = self._loop_label(node)
+        with self.block() as body:
+            self.loops += 1
+            self._items(node.target, node.iter, over, node)
+            self.statements(node.body)
+            self.loops -= 1
+        self.loop(label, "for", over.all_reads, body, node)
+        self._after(node)
+
+    def _loop_label(self, node: ast.For | ast.AsyncFor | ast.While) -> str:
+        label = self.label("L", node)
+        self.lowered.loops[label] = LoopFacts(label, node, self.scope)
+        return label
+
+    def _items(self, target: ast.expr, over: ast.expr, value: Value, node: ast.AST) -> None:
+        """Bind the target of a loop; `enumerate` and `zip` are seen through."""
+        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name):
+            name, parts = over.func.id, over.args
+            builtin = self.place_of(name) is None
+            targets = target.elts if isinstance(target, ast.Tuple) else []
+            if builtin and name == "enumerate" and len(targets) == 2 and parts:
+                self.assign(targets[0], Value(tags=SCALAR), node)
+                self._items(targets[1], parts[0], self._again(parts[0]), node)
+                return
+            if builtin and name == "zip" and len(targets) == len(parts):
+                for each, part in zip(targets, parts, strict=True):
+                    self._items(each, part, self._again(part), node)
+                return
+        if isinstance(over, ast.Call) and _last_name(over.func) in ("tqdm", "trange", "track"):
+            inner = over.args[:1]
+            if inner and _last_name(over.func) != "trange":
+                self._items(target, inner[0], self._again(inner[0]), node)
+                return
+        self.assign(target, self.item_of(value, over), node)
+
+    def _again(self, node: ast.expr) -> Value:
+        """The value of an expression that was computed before."""
+        with self.block():
+            value = self.value(node)
+        if value.place is not None and value.place[0].startswith("%"):
+            value = self.value(node)  # it made something: made again, it has a place here
+        return value
+
+    def _While(self, node: ast.While) -> None:
+        label = self._loop_label(node)
+        with self.block() as body:
+            self.loops += 1
+            test = self.value(node.test)
+            simple = not self.out
+            if not simple:
+                with self.block() as stop:
+                    self.leave("break", None, node)
+                self.branch(test.all_reads, [], stop, node)
+            self.statements(node.body)
+            self.loops -= 1
+        constant = isinstance(node.test, ast.Constant)
+        reads = test.all_reads if simple and not constant else ()
+        self.loop(label, "while", reads, body, node)
+        self._after(node)
+
+    def _after(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
+        if not node.orelse:
+            return
+        with self.block() as block:
+            self.statements(node.orelse)
+        if any(isinstance(each, ast.Break) for each in own_nodes(node)):
+            self.branch((), block, [], node)
+        else:
+            self.out.extend(block)
+
+    def _Break(self, node: ast.Break) -> None:
+        self.leave("break", None, node)
+
+    def _Continue(self, node: ast.Continue) -> None:
+        self.leave("continue", None, node)
+
+    def _With(self, node: ast.With) -> None:
+        self._with(node)
+
+    def _AsyncWith(self, node: ast.AsyncWith) -> None:
+        self._with(node)
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> None:
+        before = self.unsure
+        for item in node.items:
+            value = self.value(item.context_expr)
+            self.look(value, node)
+            entered = self.call_method(value, "__enter__", [], node)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, entered if entered is not None else value, node)
+            if _last_name(item.context_expr) == "suppress":
+                self.unsure = None
+        self.statements(node.body)
+        self.unsure = before
+        for item in node.items:
+            if not isinstance(item.context_expr, ast.Call):
+                value = self.value(item.context_expr)
+                self.call_method(value, "__exit__", [Value(tags=SCALAR)] * 3, node)
+
+    def _Try(self, node: ast.Try) -> None:
+        self._try(node)
+
+    def _TryStar(self, node: ast.Try) -> None:
+        self._try(node)
+
+    def _try(self, node: ast.Try) -> None:
+        """What stands in a `try` may be left at any point, for a handler or for what follows."""
+        before = self.unsure
+        handlers = [each for each in node.handlers if not _interrupts(each)]
+        if handlers:
+            self.unsure = self._read_after(handlers)
+        with self.block() as body:
+            self.statements(node.body)
+        self.unsure = before
+        with self.block() as otherwise:
+            self.statements(node.orelse)
+        if handlers:
+            self.branch((), [*body, *otherwise], [], node)
+        else:
+            self.out += [*body, *otherwise]
+        for handler in node.handlers:
+            with self.block() as block:
+                if handler.type is not None:
+                    self.look(self.value(handler.type), node)
+                if handler.name:
+                    self._bind_name(handler.name, Value(tags=SCALAR), handler)
+                self.statements(handler.body)
+            self.branch((), block, [], handler)
+        self.statements(node.finalbody)
+
+    def _read_after(self, handlers: list[ast.ExceptHandler]) -> frozenset[str] | None:
+        """Variables that matter when an exception was handled; None if all may."""
+        for handler in handlers:
+            last = handler.body[-1]
+            ends = isinstance(last, ast.Raise | ast.Return | ast.Continue | ast.Break)
+            exits = isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)
+            if not (ends and not isinstance(last, ast.Continue)) and not (
+                exits and _last_name(last.value.func) in ("exit", "_exit")  # type: ignore[attr-defined]
+            ):
+                return None
+        names = {each.id for h in handlers for each in ast.walk(h) if isinstance(each, ast.Name)}
+        places = [self.place_of(name) for name in names]
+        return frozenset(place[0] for place in places if place is not None) or frozenset({""})
+
+    def _Match(self, node: ast.Match) -> None:
+        subject = self._kept(self.value(node.subject), node)
+        self._cases(node.cases, subject, node)
+
+    def _cases(self, cases: list[ast.match_case], subject: Value, node: ast.AST) -> None:
+        if not cases:
+            return
+        case, *rest = cases
+        with self.block() as then:
+            for each in ast.walk(case.pattern):
+                name = getattr(each, "name", None) or getattr(each, "rest", None)
+                if isinstance(name, str):
+                    self._bind_name(name, self._part(subject), node)
+                if isinstance(each, ast.MatchValue):
+                    self.look(self.value(each.value), node)
+            guard = self.value(case.guard) if case.guard is not None else None
+            with self.block() as body:
+                self.statements(case.body)
+            if guard is not None:
+                self.branch(guard.all_reads, body, [], node)
+            else:
+                self.out.extend(body)
+        with self.block() as otherwise:
+            self._cases(rest, subject, node)
+        self.branch(subject.all_reads, then, otherwise, node)
+
+
+def _interrupts(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler is only for a run that somebody stops."""
+    kinds = handler.type
+    names = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds] if kinds else []
+    return bool(names) and all(_last_name(each) in _INTERRUPTS for each in names)
+
+
+def _last_name(node: ast.AST | None) -> str:
+    while isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """The target of an assignment, to be read."""
+    if isinstance(target, ast.Attribute):
+        return ast.Attribute(target.value, target.attr, ast.Load())
+    assert isinstance(target, ast.Subscript)
+    return ast.Subscript(target.value, target.slice, ast.Load())
+
+
+def _is_main_test(test: ast.expr) -> bool:
+    """Whether a test asks if this file is the script."""
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id == "__name__"
+        and len(test.comparators) == 1
+        and isinstance(test.comparators[0], ast.Constant)
+        and test.comparators[0].value == "__main__"
+    )

@@ -1,0 +1,141 @@
+"""What the front end knows of a value: where it is kept, what it depends on, what it may be.
+
+A *tag* is one thing that a value may be; a value without tags may be anything. Tags of variables,
+fields, results and elements are found for the whole program at once: they only ever grow.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from detrain.analysis.program import Place
+from detrain.analysis.scopes import Scope
+
+__all__ = [
+    "NOTHING", "SCALAR", "UNKNOWN", "Class", "Facts", "Tag", "Tags", "Value",
+]  # fmt: skip
+
+Tag = tuple[str, ...]
+"""("scalar",); ("lib", absolute name); ("made", absolute name of what was called);
+("function" | "bound" | "generator", key); ("class" | "instance" | "held", key); ("module", name);
+("sequence", key of its elements); ("iterates", "pairs"); ("workers", how many); ("trains",)."""
+
+Tags = frozenset[Tag]
+
+NOTHING: Tags = frozenset()
+SCALAR: Tags = frozenset({("scalar",)})
+UNKNOWN: Tags = frozenset({("unknown",)})
+
+
+@dataclass(frozen=True)
+class Value:
+    """The value of an expression. One with a `place` is the object there; another is made of what
+    it `reads`.
+    """
+
+    place: Place | None = None
+    reads: tuple[Place, ...] = ()
+    tags: Tags = NOTHING
+
+    @property
+    def all_reads(self) -> tuple[Place, ...]:
+        """What using the value looks at."""
+        own = (self.place,) if self.place is not None else ()
+        return tuple(dict.fromkeys((*own, *self.reads)))
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it surely is a number, a text or the like, which can't change in place."""
+        return bool(self.tags) and all(tag == ("scalar",) for tag in self.tags)
+
+    def of(self, kind: str) -> list[str]:
+        """The keys of its tags of one kind."""
+        return sorted(tag[1] for tag in self.tags if tag[0] == kind)
+
+
+@dataclass(eq=False)
+class Class:
+    """A class of the project, with what it inherits from in the project and in libraries."""
+
+    scope: Scope
+    bases: list[str] = field(default_factory=list)
+    libraries: list[str] = field(default_factory=list)
+    methods: dict[str, Scope] = field(default_factory=dict)
+    decorators: dict[str, set[str]] = field(default_factory=dict)
+    """By method: "property", "staticmethod", "classmethod" and the like."""
+    annotated: list[str] = field(default_factory=list)
+    is_data: bool = False
+
+
+class Facts:
+    """What is known of the values of a program so far."""
+
+    def __init__(self) -> None:
+        self.variables: defaultdict[str, set[Tag]] = defaultdict(set)
+        self.fields: defaultdict[tuple[str, str], set[Tag]] = defaultdict(set)
+        self.assigned: set[tuple[str, str]] = set()
+        """Fields that are assigned at all, by class and name."""
+        self.returns: defaultdict[str, set[Tag]] = defaultdict(set)
+        self.elements: defaultdict[str, set[Tag]] = defaultdict(set)
+        self.classes: dict[str, Class] = {}
+        self.functions: dict[str, Scope] = {}
+        self.reached: dict[str, None] = {}
+        """Functions that something may call."""
+        self.grown = False
+        self.settled = False
+        """Whether a value without tags may be anything, and not only not be known yet."""
+
+    def learn(self, known: set[Tag], tags: Tags) -> None:
+        """Note what a value may be."""
+        if not tags and self.settled:
+            tags = UNKNOWN
+        if not tags <= known:
+            known |= tags
+            self.grown = True
+
+    def reach(self, function: str) -> None:
+        """Note that a function may be called."""
+        if function not in self.reached and function in self.functions:
+            self.reached[function] = None
+            self.grown = True
+
+    def lineage(self, key: str) -> list[str]:
+        """A class and what it inherits from in the project, itself first."""
+        found: dict[str, None] = {}
+        todo = [key]
+        while todo:
+            each = todo.pop(0)
+            if each not in found and each in self.classes:
+                found[each] = None
+                todo = [*self.classes[each].bases, *todo]
+        return list(found)
+
+    def method(self, key: str, name: str) -> Scope | None:
+        """A method of a class, by its lineage."""
+        for each in self.lineage(key):
+            if name in self.classes[each].methods:
+                return self.classes[each].methods[name]
+        return None
+
+    def is_property(self, key: str, name: str) -> bool:
+        """Whether a method of a class is read like a field."""
+        for each in self.lineage(key):
+            if name in self.classes[each].methods:
+                return bool(self.classes[each].decorators.get(name, set()) & {"property", "cached"})
+        return False
+
+    def libraries(self, key: str) -> list[str]:
+        """The library classes that a class inherits from."""
+        return [name for each in self.lineage(key) for name in self.classes[each].libraries]
+
+    def has_field(self, key: str, name: str) -> bool:
+        """Whether the project gives instances of a class this field."""
+        return any((each, name) in self.assigned for each in self.lineage(key))
+
+    def field_tags(self, key: str, name: str) -> set[Tag]:
+        """What a field of a class's instances may be."""
+        found: set[Tag] = set()
+        for each in self.lineage(key):
+            found |= self.fields.get((each, name), set())
+        return found

@@ -1,0 +1,262 @@
+"""States: how the one at a loop is copied, digested, and put back.
+
+At a cut, what the plan of the program leaves out is not copied; at a loop around a cut only what
+the way from there to the cut reads is, if the plan can tell. Which loop is where is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from detrain.capture.anchors import variable_of
+from detrain.capture.content import digest_live
+from detrain.capture.restore import restore
+from detrain.capture.walk import Walked, walk
+from detrain.checkpoint.commit import verified_arrays
+from detrain.checkpoint.manifest import SavedState
+from detrain.checkpoint.snapshot import Snapshot, digest_snapshot, take
+from detrain.checkpoint.store import LocalStore
+from detrain.errors import ResumeMismatch
+from detrain.frameworks.find import reposition
+from detrain.runtime.level import Level
+from detrain.runtime.places import fields_in
+from detrain.runtime.planned import Cut, Planned, Uncompared
+from detrain.runtime.roots import Owns, Roots
+from detrain.state import Scalar
+from detrain.world.surroundings import Surroundings
+
+__all__ = ["States"]
+
+
+class States:
+    """Copies the states of a run's loops and puts them back. On the thread of the loop only.
+
+    `plan` says what is left out of checkpoints, `known` what no digest of a whole run counts: with
+    `--no-plan` the first is empty and the second is not, so that the digests are equal.
+    """
+
+    def __init__(
+        self,
+        owns: Owns,
+        store: LocalStore,
+        plan: Planned,
+        known: Planned,
+        say: Callable[[str], None],
+    ) -> None:
+        self._owns, self._store, self._say = owns, store, say
+        self._plan, self._known = plan, known
+        self.surroundings = Surroundings()
+        self._has_opaque = False
+
+    # ---------------------------------------------------------------- copying
+
+    def survey(self, level: Level) -> None:
+        """A loop begins: note what must not change in it."""
+        if self._has_opaque or level.habits.nests is None:
+            walked = self._walk(level, self._cut(level))
+            level.opaque = self.opaque_in(walked)
+            level.made = _made(walked, _digests(walked))
+
+    def check(self, level: Level) -> None:
+        """What can't be captured is said now, not an hour later."""
+        self._walk(level, self._cut(level))
+
+    def copy_cut(self, level: Level, *, thorough: bool) -> Walked:
+        """Copy the state at a loop's head, to be the innermost of a checkpoint.
+
+        If it is to be `thorough`, it is asked whether an object that is left out is in use.
+        """
+        self._note_order(level)
+        walked, digests, cut = self._walk_cut(level, thorough)
+        level.head = take(
+            walked.tree,
+            walked.leaves,
+            digests,
+            gradients=cut is None or not cut.gradients,
+            left_out=walked.left_out,
+        )
+        return walked
+
+    def copy_outer(self, level: Level) -> None:
+        """Copy the state at a loop's head, for the way from there to a loop inside it."""
+        self._note_order(level)
+        roots = Roots.of(level, self._owns)
+        places = self._places(level)
+        found = None if places is None else roots.at(places)
+        if places is not None and found is None:
+            level.habits.full = True
+        if found is not None:
+            walked, digests = walk({**roots.own, **found}, self._owns), {}
+        else:
+            cut = self._cut(level)
+            # Only the head of an innermost loop is watched for what becomes of gradients.
+            walked = self._walk(level, None if cut is None else cut.with_gradients())
+            digests = _digests(walked)
+        level.head = take(walked.tree, walked.leaves, digests, left_out=walked.left_out)
+
+    def copy_all(self, level: Level) -> Snapshot:
+        """Copy all that is reachable at a loop."""
+        walked = self._walk(level, None)
+        return take(walked.tree, walked.leaves)
+
+    def opaque_in(self, state: Walked | Snapshot | SavedState) -> dict[str, str]:
+        """What of a state can't be captured, with digests of it."""
+        named = zip(state.tree.paths, state.tree.nodes, strict=True)
+        found = {path: node.text for path, node in named if node.form == "opaque"}
+        self._has_opaque = self._has_opaque or bool(found)
+        return found
+
+    def dead_at(self, level: Level) -> frozenset[str]:
+        """The names that a checkpoint at a loop's head leaves out because nothing reads them."""
+        cut = self._cut(level)
+        if cut is None:
+            return frozenset()
+        return frozenset(Roots.of(level, self._owns).parted(cut)[1].dead)
+
+    def _cut(self, level: Level) -> Cut | None:
+        """What a checkpoint leaves out here, without what the plan was wrong about."""
+        cut = self._plan.cut(level.path()) if level.whole else None
+        if cut is None:
+            return None
+        cut = cut.keeping(level.habits.kept)
+        # A loop that may have others inside it can't be watched from head to head.
+        return cut if level.habits.nests is False else cut.with_gradients()
+
+    def _places(self, level: Level) -> tuple[str, ...] | None:
+        """What the way from this loop's head to a cut inside it reads; None if all of it may be."""
+        if not level.whole or level.habits.full:
+            return None
+        # Code that gives the items of a loop may look at anything.
+        if level.source is not None and level.source.consumes():
+            return None
+        return self._plan.outer(level.path())
+
+    def _walk(self, level: Level, cut: Cut | None, *, thorough: bool = False) -> Walked:
+        roots = Roots.of(level, self._owns)
+        if cut is None:
+            return walk(roots.values(), self._owns)
+        live, aside = roots.parted(cut, thorough=thorough)
+        return walk(live, self._owns, aside)
+
+    def _walk_cut(self, level: Level, thorough: bool) -> tuple[Walked, dict[str, str], Cut | None]:
+        """Walk from a cut; what was to be rebuilt and has changed in the loop is saved.
+
+        So is what goes by a dead name and is held by something that can't be walked.
+        """
+        while True:
+            cut = self._cut(level)
+            walked = self._walk(level, cut, thorough=thorough)
+            if walked.hidden:
+                level.habits.kept |= walked.hidden
+                continue
+            digests = _digests(walked)
+            made = _made(walked, digests)
+            level.made = level.made or made
+            changed = _changed(level.made, made)
+            if cut is None or not changed & cut.rebuilt:
+                return walked, digests, cut
+            level.habits.kept |= changed
+            level.made = {}
+            self._say(
+                f"{', '.join(sorted(changed))} changed in the loop at line {level.line}, though "
+                "the plan of the program has it made once and never changed: it is saved from "
+                "now on"
+            )
+
+    def _note_order(self, level: Level) -> None:
+        level.order = level.source.order() if level.source is not None else ""
+
+    # ---------------------------------------------------------------- digests
+
+    def digest(self, level: Level) -> str:
+        """The digest of the state at a loop: of what was declared, or of all that is computed."""
+        if not level.whole:
+            return self.digest_of(level.objects())
+        cut = self._plan.cut(level.path())
+        if cut is None:
+            return digest_snapshot(self.copy_all(level), self.surroundings.decide)
+        # What a plan was wrong about makes no difference here: the trace of a run that learned of
+        # it is that of a run that knew.
+        walked = self._walk(level, cut)
+        copied = take(walked.tree, walked.leaves)
+        return digest_snapshot(copied, self._but_floats, Uncompared(cut.uncompared))
+
+    def digest_end(self, level: Level) -> str:
+        """The digest of the state that an outermost loop leaves: the same with and without a plan.
+
+        What is dead in the loop is no part of it: whether it is there depends on where a run was
+        resumed.
+        """
+        dead = self._known.dropped_within(level.site)
+        walked = self._walk(level, Cut(dead) if dead else None)
+        return digest_snapshot(take(walked.tree, walked.leaves), self.surroundings.decide)
+
+    def digest_of(self, roots: Mapping[str, Any]) -> str:
+        """The digest of some objects and all that they reach."""
+        walked = walk(roots, self._owns)
+        return digest_snapshot(take(walked.tree, walked.leaves))
+
+    def _but_floats(self, scalar: Scalar) -> bool:
+        """Where a plan says which values a clock reaches, Python's floats are compared."""
+        return scalar[0] != "f" and self.surroundings.decide(scalar)
+
+    # ---------------------------------------------------------------- putting back
+
+    def put_back(self, level: Level, saved: SavedState) -> None:
+        """Give the program the state that it had at this loop."""
+        arrays = verified_arrays(self._store, saved)
+        roots = Roots.of(level, self._owns)
+        where = f"the loop {level.site} at line {level.line}"
+        captured = {name for name, _ in saved.tree.roots}
+        missing = sorted(
+            (roots.objects.keys() | roots.own.keys()) ^ {n for n in captured if "/" not in n}
+        )
+        if missing:
+            raise ResumeMismatch(
+                where,
+                "the objects that were declared in the first attempt",
+                f"{missing[0]!r} in only one of the two",
+                "Declare the same names in every attempt",
+            )
+        live = roots.values()
+        for name in captured:
+            if "/" in name and fields_in(name)[1]:
+                live.update(roots.at([name]) or {})
+        found = restore(
+            saved.tree,
+            live,
+            arrays.__getitem__,
+            lambda name: "/" in name,
+            self._say,
+            saved.rebuilt,
+        )
+        for name, value in roots.objects.items():
+            if found[name] is not value:
+                raise ResumeMismatch(
+                    f"{name}, declared to {where}",
+                    f"a {type(found[name]).__name__} that can be filled in place",
+                    f"a {type(value).__name__}",
+                    "Build it in the same way in every attempt",
+                )
+        roots.bind(found)
+        reposition(saved.positions)
+
+
+def _digests(walked: Walked) -> dict[str, str]:
+    """Digests of the arrays that the program makes again."""
+    return {leaf.name: digest_live(leaf.array) for leaf in walked.rebuilt}
+
+
+def _made(walked: Walked, digests: Mapping[str, str]) -> dict[str, str]:
+    """All that is known of what the program makes again, by path."""
+    return {**digests, **{f"{path}.": content for path, content in walked.contents.items()}}
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
+    """The variables whose content is not what it was.
+
+    What is no longer there was taken out of something, which shows there; or something else holds
+    it now, and it is saved.
+    """
+    return {variable_of(path) for path in before.keys() & now.keys() if before[path] != now[path]}

@@ -1,0 +1,62 @@
+"""What is watched while a checkpoint waits to be confirmed.
+
+What a checkpoint leaves out it leaves out on an assumption: that no autograd graph reaches across
+it, that gradients are cleared before they are used, that dead names are not read. The iteration
+that follows shows whether that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from detrain.runtime.audit import Audit, Read
+
+if TYPE_CHECKING:
+    from detrain.capture.walk import Walked
+
+__all__ = ["Verdict", "Watch"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What turned out. A checkpoint of which anything is said here is not published."""
+
+    graphs: tuple[str, ...] = ()
+    """Arrays whose autograd graph was used across the checkpoint."""
+    gradients: str = ""
+    """What was done with a gradient that was left out."""
+    reads: tuple[Read, ...] = ()
+    """Names that were left out and read."""
+
+
+class Watch:
+    """Watches from a head to the next one, or to where the loop is left."""
+
+    def __init__(self, walked: Walked, audit: Audit | None) -> None:
+        self._used: list[str] = []
+        self._audit = audit
+        self._ends: list[Callable[[], None]] = []
+        for leaf in walked.graphs:
+            end = leaf.framework.watch_graph(leaf.array, partial(self._used.append, leaf.name))
+            if end is not None:
+                self._ends.append(end)
+        arrays: dict[str, list[Any]] = {}
+        frameworks = {}
+        for leaf in walked.gradients:
+            frameworks[leaf.framework.name] = leaf.framework
+            arrays.setdefault(leaf.framework.name, []).append(leaf.array)
+        self._gradients = [
+            framework.watch_gradients(arrays[name]) for name, framework in frameworks.items()
+        ]
+
+    def end(self) -> Verdict:
+        """No longer watch; what was seen."""
+        reads = self._audit.stop() if self._audit is not None else ()
+        for end in self._ends:
+            end()
+        gradients = [end() for end in self._gradients]
+        self._audit, self._ends, self._gradients = None, [], []
+        return Verdict(tuple(self._used), next(filter(None, gradients), ""), reads)

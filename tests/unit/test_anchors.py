@@ -1,0 +1,241 @@
+"""What is left out of a tree: anchors, digests of what is rebuilt, gradients."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+
+import pytest
+import torch
+
+from detrain.capture.content import digest_live
+from detrain.capture.restore import restore
+from detrain.capture.walk import Aside, walk
+from detrain.checkpoint.snapshot import digest_snapshot, take
+from detrain.errors import ResumeMismatch, UncapturableState
+from detrain.frameworks.torch.gradients import GradientWatch
+
+
+class Net:
+    def __init__(self, value):
+        self.lock, self.w, self.name = (
+            threading.Lock(),
+            torch.full((3,), float(value)),
+            f"net{value}",
+        )
+
+
+class Captured:
+    """A walk with something aside, to be restored into another world."""
+
+    def __init__(self, roots, **aside):
+        self.walked = walk(roots, aside=Aside(**aside))
+        self.tree = self.walked.tree
+        self.snapshot = take(self.tree, self.walked.leaves)
+        self.rebuilt = {leaf.name: digest_live(leaf.array) for leaf in self.walked.rebuilt}
+        self.digest = digest_snapshot(self.snapshot)
+
+    def into(self, live):
+        data = {a.name: memoryview(bytearray(a.data)) for a in self.snapshot.arrays}
+        return restore(self.tree, live, data.__getitem__, rebuilt=self.rebuilt)
+
+    def text(self):
+        return repr(self.tree)
+
+
+class TestDead:
+    def test_nothing_of_it_is_saved(self):
+        big = {"rows": torch.ones(1000), "name": "hidden text", "n": 12345}
+        found = Captured({"m/x": 1}, dead={"m/big": big})
+        assert not found.walked.leaves
+        assert found.tree.nodes == ()
+        assert found.tree.dead == ()
+        assert found.walked.left_out == 4000
+
+    def test_the_way_to_a_saved_object_is_an_anchor(self):
+        nets = [Net(0), Net(1)]
+        found = Captured({"m/current": nets[1]}, dead={"m/nets": nets})
+        assert "net0" not in found.text()
+        live = [Net(5), Net(6)]
+        restored = found.into({"m/current": None, "m/nets": live})
+        assert restored == {"m/current": live[1]}
+        assert live[1].name == "net1"
+        assert torch.equal(live[1].w, nets[1].w)
+        assert live[0].name == "net5"
+        assert torch.equal(live[0].w, torch.full((3,), 5.0))
+
+    def test_without_the_anchor_it_could_not_be_restored(self):
+        nets = [Net(0), Net(1)]
+        with pytest.raises(ResumeMismatch, match="lock"):
+            Captured({"m/current": nets[1]}).into({"m/current": None, "m/nets": [Net(5), Net(6)]})
+
+    def test_an_anchor_is_neither_filled_nor_bound(self):
+        shared = [1, 2]
+        holder = {"shared": shared, "gone": [3], "count": 7}
+        found = Captured({"m/a": shared}, dead={"m/holder": holder})
+        live = {"shared": [], "gone": [], "count": 0}
+        restored = found.into({"m/a": None, "m/holder": live})
+        assert live == {"shared": [1, 2], "gone": [], "count": 0}
+        assert restored["m/a"] is live["shared"]
+        assert "m/holder" not in restored
+
+    def test_it_need_not_be_there_again(self):
+        shared = [1, 2]
+        found = Captured({"m/a": shared}, dead={"m/holder": {"shared": shared}})
+        assert found.into({}) == {"m/a": [1, 2]}
+
+    def test_what_can_not_be_captured_is_no_matter(self):
+        running = (n for n in range(3))
+        with pytest.raises(UncapturableState):
+            walk({"m/it": [running]})
+        assert Captured({}, dead={"m/it": [running]}).tree.nodes == ()
+
+    def test_the_digest_does_not_know_of_it(self):
+        shared = torch.ones(4)
+        alone = Captured({"m/a": shared}).digest
+        assert (
+            Captured({"m/a": shared}, dead={"m/b": {"view": shared[1:], "it": shared}}).digest
+            == alone
+        )
+        assert Captured({"m/a": shared + 1}, dead={"m/b": shared}).digest != alone
+
+
+class TestRebuilt:
+    def test_its_arrays_are_kept_as_digests(self):
+        table = torch.arange(1000.0)
+        found = Captured({"m/x": 1}, rebuilt={"m/data": {"table": table, "name": "rows"}})
+        assert not found.walked.leaves
+        assert list(found.rebuilt) == ["m/data['table']"]
+        live = {"table": torch.arange(1000.0), "name": "rows"}
+        assert found.into({"m/data": live}) == {"m/x": 1}
+
+    @pytest.mark.parametrize(
+        ("live", "reason"),
+        [
+            ({"table": torch.arange(1000.0) + 1}, "other content"),
+            ({"table": torch.arange(1000.0).reshape(10, 100)}, "other content"),
+            ({"table": torch.arange(1000)}, "found a Tensor"),
+            ({"other": torch.arange(1000.0)}, "found nothing"),
+            (None, "found a NoneType"),
+        ],
+    )
+    def test_what_is_made_otherwise_is_a_mismatch(self, live, reason):
+        found = Captured({}, rebuilt={"m/data": {"table": torch.arange(1000.0)}})
+        with pytest.raises(ResumeMismatch, match=reason) as error:
+            found.into({"m/data": live})
+        assert error.value.where.startswith("m/data")
+        assert "--no-plan" in error.value.action
+
+    def test_a_name_that_is_missing_is_a_mismatch(self):
+        with pytest.raises(ResumeMismatch, match="found nothing"):
+            Captured({}, rebuilt={"m/data": torch.ones(2)}).into({})
+
+    def test_arrays_that_a_loader_holds_too_are_not_saved(self):
+        table = torch.arange(1000.0)
+        loader = {"dataset": [table], "epoch": 3}
+        found = Captured({}, rebuilt={"m/table": table}, held={"the loader": loader})
+        assert not found.walked.leaves
+        live = torch.arange(1000.0)
+        restored = found.into({"m/table": live, "the loader": {"dataset": [live], "epoch": 0}})
+        assert restored["the loader"]["epoch"] == 3
+        assert restored["the loader"]["dataset"][0] is live
+
+    def test_arrays_that_something_else_holds_are_saved(self):
+        table = torch.arange(1000.0)
+        found = Captured({"m/best": [table]}, rebuilt={"m/table": table})
+        assert [leaf.name for leaf in found.walked.leaves] == ["m/best[0]"]
+
+    def test_it_tells_which_object_is_which(self):
+        # By its own name `current` would be matched with `first`, and fill that.
+        first, second = {"w": torch.zeros(2)}, {"w": torch.ones(2)}
+        found = Captured({"m/current": second}, rebuilt={"m/first": first, "m/second": second})
+        one, two = {"w": torch.zeros(2)}, {"w": torch.ones(2)}
+        restored = found.into({"m/current": one, "m/first": one, "m/second": two})
+        assert restored["m/current"] is two
+        assert torch.equal(one["w"], torch.zeros(2))
+
+    def test_what_it_holds_must_stay_what_it_holds(self):
+        model = [torch.zeros(2)]
+        found = Captured({"m/model": model}, rebuilt={"m/a": {"it": model}, "m/b": {"it": model}})
+        with pytest.raises(ResumeMismatch, match="two objects where there was one"):
+            found.into({"m/model": None, "m/a": {"it": [0]}, "m/b": {"it": [0]}})
+
+    def test_generators_and_sets_in_it_are_saved(self):
+        source = {"random": random.Random(3), "seen": {1, 2}}
+        found = Captured({}, rebuilt={"m/source": source})
+        expected = source["random"].random()
+        live = {"random": random.Random(4), "seen": set()}
+        found.into({"m/source": live})
+        assert live["random"].random() == expected
+        assert live["seen"] == {1, 2}
+
+    def test_a_change_of_a_constant_in_it_shows(self):
+        options = {"deep": {"scale": 1.0}, "table": torch.ones(2)}
+
+        def contents(**roots):
+            return Captured(roots, rebuilt={"m/options": options}).walked.contents
+
+        before = contents()
+        assert contents(other=[1, 2, 3]) == before
+        options["deep"]["scale"] = 2.0
+        assert contents() != before
+
+
+class TestGradients:
+    def model(self):
+        model = torch.nn.Linear(3, 2)
+        model(torch.ones(1, 3)).sum().backward()
+        return model
+
+    def test_they_are_left_out(self):
+        model = self.model()
+        assert len(walk({"m": model}).leaves) == 4
+        found = Captured({"m": model}, gradients=False)
+        assert [leaf.name for leaf in found.walked.leaves] == ["m.weight", "m.bias"]
+        assert [leaf.name for leaf in found.walked.gradients] == ["m.weight", "m.bias"]
+        live = self.model()
+        found.into({"m": live})
+        assert live.weight.grad is None
+
+    @pytest.mark.filterwarnings("ignore:Using backward")
+    @pytest.mark.parametrize(
+        ("what", "verdict"),
+        [
+            ("zero backward step", ""),
+            ("zero", ""),
+            ("backward step zero", "updates parameters with it"),
+            ("backward clear", "adds to it in a backward pass"),
+            ("graph clear", "adds to it in a backward pass"),
+            ("step zero", "updates parameters with it"),
+            ("fill backward step", "updates parameters with it"),
+            ("", "still holds it"),
+        ],
+    )
+    def test_what_becomes_of_them_is_seen(self, what, verdict):
+        model = self.model()
+        opt = torch.optim.SGD(model.parameters(), 0.1)
+
+        def clear():
+            for parameter in model.parameters():
+                parameter.grad = None
+
+        def loss():
+            return model(torch.ones(1, 3)).pow(2).sum()
+
+        acts = {
+            "zero": opt.zero_grad,
+            "fill": lambda: opt.zero_grad(set_to_none=False),
+            "backward": lambda: loss().backward(),
+            "graph": lambda: torch.autograd.backward(
+                loss(), inputs=[*model.parameters()], create_graph=True
+            ),
+            "step": opt.step,
+            "clear": clear,
+        }
+        watch = GradientWatch(model.parameters())
+        gc.collect()
+        for name in what.split():
+            acts[name]()
+        assert watch.end() == verdict
+        assert opt.step() is None  # its hook is gone
