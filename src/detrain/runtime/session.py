@@ -138,6 +138,7 @@ class Session:
     def _note(self, observation: Observation) -> None:
         """The program asked the world something."""
         self._top.observed.append(observation)
+        self.attempt.keep(observation)
         if self._top is self._base:
             self._states.surroundings.learn(observation)
 
