@@ -98,12 +98,12 @@ class Calls(Rows):
 
         for key in callee.of("function"):
             with self.block() as block:
-                value = self._project(key, given, node)
+                value = self.call_project(key, given, node)
             way(value, block)
         for key in callee.of("bound"):
             with self.block() as block:
                 receiver = Value(callee.place, callee.reads)
-                value = self._project(key, _with_self(receiver, given), node)
+                value = self.call_project(key, _with_self(receiver, given), node)
             way(value, block)
         for key in callee.of("class"):
             with self.block() as block:
@@ -196,7 +196,7 @@ class Calls(Rows):
             if receiver.of("held") and receiver.place is not None:
                 at = Value((*receiver.place, ELEMENT), receiver.reads)
             with self.block() as block:
-                value = self._project(method.key, _with_self(at, given), node)
+                value = self.call_project(method.key, _with_self(at, given), node)
             found.append(value)
             ways.append(block)
         row = rows_named(name, self._packages) if not ways or not receiver.of("held") else None
@@ -237,9 +237,9 @@ class Calls(Rows):
         if method is not None:
             marks = self._marks(key, name)
             if "staticmethod" in marks:
-                return self._project(method.key, given, node)
+                return self.call_project(method.key, given, node)
             own = replace(receiver, tags=frozenset({("instance", key)}))
-            return self._project(method.key, _with_self(own, given), node)
+            return self.call_project(method.key, _with_self(own, given), node)
         if facts.has_field(key, name) or name in facts.classes[key].scope.bound:
             return self.called(self.attribute(receiver, name, node), given, node)
         for base in facts.libraries(key):
@@ -268,7 +268,7 @@ class Calls(Rows):
                 method = facts.method(base, name)
                 if method is not None:
                     own = replace(receiver, tags=frozenset({("instance", key)}))
-                    return self._project(method.key, _with_self(own, given), node)
+                    return self.call_project(method.key, _with_self(own, given), node)
             for library in facts.libraries(key) if key in facts.classes else ():
                 row = lookup(f"{library}.{name}")
                 if row is not None:
@@ -290,7 +290,7 @@ class Calls(Rows):
                 continue
             own = replace(receiver, tags=frozenset({("instance", key)}))
             with self.block() as block:
-                value = self._project(method.key, Arguments([own, *arguments]), node)
+                value = self.call_project(method.key, Arguments([own, *arguments]), node)
             found.append(value)
             ways.append(block)
         return self._one_of(found, ways, node) if ways else None
@@ -301,7 +301,7 @@ class Calls(Rows):
             method = self.facts.method(key, name)
             if method is not None:
                 own = replace(callee, tags=frozenset({("instance", key)}))
-                return self._project(method.key, _with_self(own, given), node)
+                return self.call_project(method.key, _with_self(own, given), node)
         for base in self.facts.libraries(key):
             row = lookup(f"{base}.__call__")
             if row is not None:
@@ -327,7 +327,7 @@ class Calls(Rows):
             )
         return self._unknown(_spelled(node.func), callee, given, node)
 
-    def _project(self, key: str, given: Arguments, node: ast.AST) -> Value:
+    def call_project(self, key: str, given: Arguments, node: ast.AST) -> Value:
         """Call a function of the project."""
         facts = self.facts
         scope = facts.functions.get(key)
@@ -338,7 +338,9 @@ class Calls(Rows):
             facts.learn(facts.variables[parameter_key(scope, name)], value.tags)
         places = tuple(self.placed(value, node) for value in values)
         if scope.yields:
+            # Its code runs where its items are asked for, which may be anywhere.
             facts.reach(key)
+            self.lowered.given_away.add(key)
             return self.made(
                 (), [Value(place) for place in places if place != NONE],
                 frozenset({("generator", key)}), node,
@@ -416,7 +418,7 @@ class Calls(Rows):
         made = Value(target, (), tags)
         init = facts.method(key, "__init__")
         if init is not None:
-            self._project(init.key, _with_self(made, given), node)
+            self.call_project(init.key, _with_self(made, given), node)
         elif facts.classes[key].annotated and (facts.classes[key].is_data or not kinds):
             self._fill(made, key, given, node)
         elif given.all:

@@ -64,6 +64,13 @@ class GivingAway(Expressions):
             self.bind(self.temporary(), "pure", (), node)
         self.lowered.mark(self.out[-1].site, kind)
 
+    def give_away(self, value: Value) -> None:
+        """A function is kept where it can't be followed: it may be called at any time."""
+        for key in (*value.of("function"), *value.of("bound")):
+            if key in self.facts.functions:
+                self.facts.reach(key)
+                self.lowered.given_away.add(key)
+
     def _in_sequence(self, value: Value) -> list[Value]:
         if not value.of("sequence") or value.place is None:
             return []

@@ -38,6 +38,8 @@ class Scope:
     declared_nonlocal: set[str] = field(default_factory=set)
     captured: set[str] = field(default_factory=set)
     inner: list[Scope] = field(default_factory=list)
+    is_another: bool = False
+    """Whether something of the same name is defined before it, as by an `if` or a setter."""
     imports: dict[str, str] = field(default_factory=dict)
     """Names that imports bind, with the absolute name of what they mean."""
 
@@ -47,8 +49,8 @@ class Scope:
         path = (
             self.qualname.replace(".<locals>", "").replace(".", "/").replace("<lambda>", "lambda")
         )
-        if self.kind == "function" and self.name == "<lambda>":
-            path += f"@{getattr(self.node, 'lineno', 0)}.{getattr(self.node, 'col_offset', 0)}"
+        if self.name == "<lambda>" or self.is_another:
+            path += f"@{getattr(self.node, 'lineno', 0)}:{getattr(self.node, 'col_offset', 0)}"
         return f"{self.module.prefix}{path}"
 
     @property
@@ -178,6 +180,7 @@ class _Collect(ast.NodeVisitor):
         between = ".<locals>." if outer.kind == "function" else "."
         qualname = f"{outer.qualname}{between}{name}" if outer.qualname else name
         scope = Scope(kind, name, qualname, self._module, node, outer)
+        scope.is_another = any(each.name == name for each in outer.inner)
         outer.inner.append(scope)
         return scope
 

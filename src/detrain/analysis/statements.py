@@ -111,8 +111,15 @@ class Statements(Calls):
             known.libraries += [name for name in value.of("lib") if name not in known.libraries]
         for inner in scope.inner:
             if inner.kind == "function":
-                known.methods[inner.name] = inner
                 marks = {_last_name(each) for each in getattr(inner.node, "decorator_list", ())}
+                if marks & {"setter", "deleter"}:
+                    known.setters[inner.name] = inner
+                    continue
+                known.methods[inner.name] = inner
+                if inner.name[:2] == "__" and inner.name not in ("__init__", "__new__"):
+                    # Python calls it where no call is written: printing, adding, comparing.
+                    self.facts.reach(inner.key)
+                    self.lowered.given_away.add(inner.key)
                 if marks & {"property", "cached_property"}:
                     marks.add("property")
                 known.decorators[inner.name] = marks
@@ -321,6 +328,11 @@ class Statements(Calls):
             self.mutate(GRADIENTS, self.gathered([owner, value]), node)
             return
         keys = owner.of("instance")
+        for key in keys:
+            setter = self.facts.setter(key, name)
+            if setter is not None:
+                self.call_project(setter.key, Arguments([owner, value]), node)
+                return
         namespace = any(maker in NAMESPACES for maker in owner.of("made"))
         if keys or namespace:
             for key in keys or ["namespace"]:
@@ -332,6 +344,7 @@ class Statements(Calls):
             return
         self.mutate(owner.place, self.gathered([value]), node, deep=not owner.of("sequence"))
         self.hold(owner.place, [value], node)
+        self.give_away(value)
 
     def _assign_element(self, target: ast.Subscript, value: Value, node: ast.AST) -> None:
         owner, index = self.value(target.value), self.value(target.slice)
@@ -349,6 +362,8 @@ class Statements(Calls):
         if GRADIENTS in reads:
             self.lowered.mark(site, "update")
         self.hold(owner.place, [value], node)
+        if not precise:
+            self.give_away(value)
 
     # ---------------------------------------------------------------- control
 
