@@ -537,7 +537,9 @@ def plan_of_loops(text):
                 visit(each.body, inside)
 
     tree = ast.parse(text)
-    visit(rewrite(tree, "__main__", find_training({"job.py": ast.parse(text)})).body, ())
+    visit(
+        rewrite(tree, "__main__", find_training({"job.py": ast.parse(text)}).is_on_the_way).body, ()
+    )
     return Plan(tuple(cuts))
 
 

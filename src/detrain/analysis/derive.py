@@ -25,9 +25,19 @@ from detrain.analysis.program import Branch, Call, Loop, Op, Program, blocks_of,
 from detrain.analysis.types import Type
 from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel
 
-__all__ = ["Cut", "CutPlan", "LevelPlan", "cuts_of", "derive", "plan_of", "type_at"]
+__all__ = [
+    "MOST_CHAINS",
+    "Cut",
+    "CutPlan",
+    "LevelPlan",
+    "cuts_of",
+    "derive",
+    "leading_to",
+    "plan_of",
+    "type_at",
+]
 
-_MOST_CHAINS = 64
+MOST_CHAINS = 64
 
 Step = tuple[str, Op]
 """A call or a sequential loop on the way to a cut, with the function that it stands in."""
@@ -43,6 +53,11 @@ class Cut:
     def labels(self) -> tuple[str, ...]:
         """The loops of the chain, outermost first."""
         return tuple(op.label for _, op in self.chain if isinstance(op, Loop))
+
+    @property
+    def loops(self) -> tuple[Step, ...]:
+        """The loops of the chain, with the functions that they stand in."""
+        return tuple(step for step in self.chain if isinstance(step[1], Loop))
 
     @property
     def frames(self) -> tuple[tuple[str, ...], ...]:
@@ -87,7 +102,7 @@ def cuts_of(program: Program, wanted: Callable[[Loop], bool] | None = None) -> I
     to it are followed: there can be exponentially many.
     """
     functions = {each.name: each for each in program.functions}
-    leading = _leading_to(program, wanted)
+    leading = leading_to(program, wanted)
     entries: Counter[str] = Counter()
 
     def inside(scope: str, block: tuple[Op, ...], chain: tuple[Step, ...]) -> Iterator[Cut]:
@@ -103,7 +118,7 @@ def cuts_of(program: Program, wanted: Callable[[Loop], bool] | None = None) -> I
                 for each in blocks_of(op):
                     yield from inside(scope, each, chain)
             elif isinstance(op, Call):
-                if op.function not in leading or entries[op.function] >= _MOST_CHAINS:
+                if op.function not in leading or entries[op.function] >= MOST_CHAINS:
                     continue
                 if not any(
                     isinstance(each, Call) and each.function == op.function for _, each in chain
@@ -115,7 +130,7 @@ def cuts_of(program: Program, wanted: Callable[[Loop], bool] | None = None) -> I
     yield from inside("", program.main, ())
 
 
-def _leading_to(program: Program, wanted: Callable[[Loop], bool] | None) -> set[str]:
+def leading_to(program: Program, wanted: Callable[[Loop], bool] | None) -> set[str]:
     """The functions in which, or in what they call, there are wanted loops."""
     callers: defaultdict[str, list[str]] = defaultdict(list)
     todo: list[str] = []

@@ -8,13 +8,17 @@ every cut.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from msgspec.structs import replace as replace_struct
 
 from detrain.analysis.cells import Cell, Cells, CellSet
 from detrain.analysis.decisions import decided_by_clock
-from detrain.analysis.derive import Cut, CutPlan, cuts_of, derive
+from detrain.analysis.derive import MOST_CHAINS, Cut, CutPlan, cuts_of, derive, leading_to
 from detrain.analysis.emit import GRADIENTS, OWN
 from detrain.analysis.frontend import Source
 from detrain.analysis.infer import Causes
@@ -59,7 +63,7 @@ class Variable:
 def plan_python(source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> Plan:
     """The plan of a program, for all training loops."""
     planning = _Planning(source, cells, causes, loops)
-    cuts = [planning.cut(cut) for cut in planning.cuts()]
+    cuts = [planning.merged(each) for each in planning.cuts()]
     files = [
         PlanLoop(facts.scope.module.path, facts.node.lineno, facts.node.col_offset, site)
         for label, site in loops.sites.items()
@@ -87,35 +91,85 @@ class _Planning:
             self._asked |= set(cells.liveness.exposed(key))
             self._changed |= set(cells.summary(key).writes)
         self._carried: set[Cell] = set()
+        self._recursive = _recursive(source.program)
+        self._leading = leading_to(source.program, lambda op: op.label in loops.sites)
         self._once = _made_once(source.program, source.lowered.given_away)
 
-    def cuts(self) -> Iterator[Cut]:
-        """The cuts of all training loops, by the loops around them."""
-        seen: set[tuple[str, ...]] = set()
-        for cut in cuts_of(self._source.program, lambda op: op.label in self._loops.sites):
-            labels = cut.labels
-            if labels[-1] not in self._loops.sites or labels in seen:
-                continue
-            if all(label in self._loops.sites for label in labels):
-                seen.add(labels)
-                yield cut
+    def cuts(self) -> list[list[Cut]]:
+        """The cuts of all training loops: for each stack of loops, all calls that lead to it."""
+        sites = self._loops.sites
+        found: dict[tuple[str, ...], list[Cut]] = {}
+        entries: Counter[str] = Counter()
+        for cut in cuts_of(self._source.program, lambda op: op.label in sites):
+            entries.update(set(cut.scopes))
+            if all(label in sites for label in cut.labels):
+                found.setdefault(cut.labels, []).append(cut)
+        return [each for each in found.values() if all(self._is_known(c, entries) for c in each)]
 
-    def cut(self, cut: Cut) -> PlanCut:
-        """What a checkpoint at the head of a loop contains."""
+    def _is_known(self, cut: Cut, entries: Counter[str]) -> bool:
+        """Whether all calls that lead to a cut are known."""
+        functions = set(cut.scopes[1:])
+        stored = {self._source.lowered.copies.get(name, name) for name in functions}
+        crowded = any(entries[name] >= MOST_CHAINS for name in functions)
+        return not crowded and stored.isdisjoint(self._source.lowered.stored)
+
+    def merged(self, cuts: list[Cut]) -> PlanCut:
+        """What a checkpoint contains, whichever calls led to it."""
+        found = [self._cut(cut) for cut in cuts]
+        last = functools.reduce(_both_last, (each.levels[-1] for each in found))
+        # After a training loop that was finished on the way, its exit state has all that is needed.
+        direct = [each for each, cut in zip(found, cuts, strict=True) if not self._passes(cut)]
+        outer = [each.levels[:-1] for each in direct or found]
+        around = [functools.reduce(_both_outer, each) for each in zip(*outer, strict=True)]
+        return PlanCut((*around, last))
+
+    def _passes(self, cut: Cut) -> bool:
+        """Whether another training loop is finished on the way from an outer loop to the cut."""
+        steps = list(cut.chain)
+        first = next(n for n, (_, op) in enumerate(steps) if isinstance(op, Loop))
+        for (_, op), (_, target) in itertools.pairwise(steps[first:]):
+            assert isinstance(op, Loop | Call)
+            body = op.body if isinstance(op, Loop) else self._cells.functions[op.function].body
+            if self._trains_before(body, target):
+                return True
+        return False
+
+    def _trains_before(self, block: tuple[Op, ...], target: Op) -> bool:
+        for op in block:
+            if op is target:
+                return False
+            if self._cells.contains(op, target):
+                return any(
+                    self._trains_before(each, target)
+                    for each in blocks_of(op)
+                    if any(one is target or self._cells.contains(one, target) for one in each)
+                )
+            if any(self._is_on_the_way(each) for each in walk_ops((op,))):
+                return True
+        return False
+
+    def _is_on_the_way(self, op: Op) -> bool:
+        if isinstance(op, Loop):
+            return op.label in self._loops.sites
+        return isinstance(op, Call) and op.function in self._leading
+
+    def _cut(self, cut: Cut) -> PlanCut:
+        """What a checkpoint at the head of a loop contains, if these calls led to it."""
         derived = derive(self._cells, cut)
+        recursive = [name for name in cut.scopes[1:] if name in self._recursive]
+        if recursive:
+            # Outer activations go on after this one, somewhere in what they have left to do.
+            reads = [self._cells.summary(name).reads for name in recursive]
+            more = self._cells.nothing.numbering.union(reads)
+            derived = replace(derived, live=self._cells.set(derived.live) | more)
         levels = []
-        depth = 0
-        scopes: list[str] = [""]
-        for scope, op in cut.chain:
-            if scope and scope not in scopes:
-                scopes.append(scope)
-            if not isinstance(op, Loop):
-                continue
-            if depth < len(derived.levels) - 1:
-                levels.append(self._outer(derived, depth, scopes, op))
+        for number, (scopes, (_, op)) in enumerate(zip(cut.frames, cut.loops, strict=True)):
+            assert isinstance(op, Loop)
+            if number < len(derived.levels) - 1:
+                level = self._outer(derived, number, list(scopes), op)
+                levels.append(PlanLevel(level.loop) if recursive else level)
             else:
-                levels.append(self._last(derived, scopes, op))
-            depth += 1
+                levels.append(self._last(derived, list(scopes), op))
         return PlanCut(tuple(levels))
 
     # ---------------------------------------------------------------- the cut itself
@@ -333,6 +387,49 @@ def _ops(source: Source) -> dict[int, Op]:
     program = source.program
     blocks = (program.main, *(each.body for each in program.functions))
     return {op.site: op for block in blocks for op in walk_ops(block)}
+
+
+def _both_outer(one: PlanLevel, other: PlanLevel) -> PlanLevel:
+    """A loop around a cut, for two ways there."""
+    if one.full or other.full:
+        return PlanLevel(one.loop)
+    return PlanLevel(one.loop, tuple(sorted({*one.items, *other.items})), full=False)
+
+
+def _both_last(one: PlanLevel, other: PlanLevel) -> PlanLevel:
+    """A cut, for two ways there: what one of them needs is saved."""
+    mine, theirs = ({i.place: i for i in each.items if i.compared} for each in (one, other))
+    kept: list[PlanItem] = [item for item in (*one.items, *other.items) if not item.compared]
+    for place in {*mine, *theirs}:
+        here = [each[place] for each in (mine, theirs) if place in each]
+        if "restore" in (item.action for item in here) or len({i.action for i in here}) == 1:
+            kept.append(next((i for i in here if i.action == "restore"), here[0]))
+        else:
+            why = "needed on one of the ways to this loop"
+            kept.append(replace_struct(here[0], action="restore", reason=why))
+    if ("gradients" in mine) != ("gradients" in theirs):
+        kept = [item for item in kept if item.place != "gradients"]
+    return PlanLevel(one.loop, tuple(sorted(set(kept))))
+
+
+def _recursive(program: Program) -> set[str]:
+    """Functions that may call themselves, by others too."""
+    called = {
+        each.name: {op.function for op in walk_ops(each.body) if isinstance(op, Call)}
+        for each in program.functions
+    }
+    found = set()
+    for name in called:
+        seen: set[str] = set()
+        todo = list(called[name])
+        while todo:
+            each = todo.pop()
+            if each not in seen:
+                seen.add(each)
+                todo += called[each]
+        if name in seen:
+            found.add(name)
+    return found
 
 
 def _made_once(program: Program, given_away: set[str]) -> set[int]:

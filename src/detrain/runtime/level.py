@@ -74,6 +74,8 @@ class Level:
     finished: list[Finished] = field(default_factory=list)
     head: Snapshot | SavedState | None = None
     """The state at the head of this iteration, if it was kept."""
+    thin: bool = False
+    """Whether the head that was kept holds only what the way to the next loop reads."""
     order: str = ""
     """The iterable's account of the items before this iteration, if the head was kept."""
 

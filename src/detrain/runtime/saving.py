@@ -62,6 +62,8 @@ def obstacle(level: Level, known: dict[tuple[str, ...], dict[str, object]]) -> s
             return ""  # an inner loop that was not expected; the next iteration keeps its way
         if any(loop.exit is None and not loop.level.whole for loop in each.finished):
             return ""
+        if each is not level and each.thin and any(loop.exit is None for loop in each.finished):
+            return ""  # to run a finished loop again takes all that the loop around it reached
         each = each.parent
     return None
 

@@ -497,6 +497,7 @@ class Session:
         assert self._rebuild is not None
         self._states.put_back(level, saved.state)
         level.head, level.opaque = saved.state, self._states.opaque_in(saved.state)
+        level.thin = self._states.is_thin(level)
         self.attempt.feed(saved.observed)
         if self._rebuild.enter(saved):
             self._go_live()

@@ -69,6 +69,7 @@ class States:
         """
         self._note_order(level)
         walked, digests, cut = self._walk_cut(level, thorough)
+        level.thin = False
         level.head = take(
             walked.tree,
             walked.leaves,
@@ -86,6 +87,7 @@ class States:
         found = None if places is None else roots.at(places)
         if places is not None and found is None:
             level.habits.full = True
+        level.thin = found is not None
         if found is not None:
             walked, digests = walk({**roots.own, **found}, self._owns), {}
         else:
