@@ -334,7 +334,7 @@ class Session:
         saving = self._saving
         if saving.off:
             return
-        level.head = None
+        level.head = level.way = None
         if level.observed:
             level.observed = []
         if level.iteration == 0:
