@@ -77,7 +77,7 @@ class CutPlan:
 
     cut: Cut
     levels: tuple[LevelPlan, ...]
-    live: Set[Cell]
+    live: CellSet
 
 
 def cuts_of(program: Program, wanted: Callable[[Loop], bool] | None = None) -> Iterator[Cut]:
