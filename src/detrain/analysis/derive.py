@@ -15,7 +15,7 @@ is live and would be wrong is *carried*: restored. What is dead is *scratch*: dr
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from detrain.analysis.cells import Cell, Cells, CellSet
