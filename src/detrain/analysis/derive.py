@@ -15,7 +15,7 @@ is live and would be wrong is *carried*: restored. What is dead is *scratch*: dr
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from detrain.analysis.cells import Cell, Cells, CellSet
@@ -92,7 +92,7 @@ class CutPlan:
 
     cut: Cut
     levels: tuple[LevelPlan, ...]
-    live: Set[Cell]
+    live: CellSet
 
 
 def cuts_of(program: Program, wanted: Callable[[Loop], bool] | None = None) -> Iterator[Cut]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as replace_struct
@@ -72,27 +72,28 @@ def plan_python(source: Source, cells: Cells, causes: Causes, loops: TrainingLoo
     return Plan(tuple(cuts), tuple(sorted(set(planning.demands()))), tuple(files))
 
 
-def trained_cells(source: Source, cells: Cells) -> set[Cell]:
+def trained_cells(source: Source, cells: Cells) -> CellSet:
     """The cells of models, optimizers and the like, with all that they hold."""
     found: set[Cell] = set()
     for site, kind in source.lowered.kinds.items():
         if kind in _TRAINED:
             found.update(cell for cell in cells.fields(site) if cell[2] != OWN)
-    return set(cells.below(cells.set(found)))
+    return cells.below(cells.set(found))
 
 
 class _Planning:
     def __init__(self, source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> None:
         self._source, self._cells, self._causes, self._loops = source, cells, causes, loops
         self._trained = trained_cells(source, cells)
-        self._asked: set[Cell] = set()
-        self._changed: set[Cell] = set()
+        self._asked = self._changed = cells.nothing
         for key in source.lowered.given_away:
-            self._asked |= set(cells.liveness.exposed(key))
-            self._changed |= set(cells.summary(key).writes)
-        self._carried: set[Cell] = set()
+            self._asked |= cells.liveness.exposed(key)
+            self._changed |= cells.summary(key).writes
         self._recursive = _recursive(source.program)
         self._leading = leading_to(source.program, lambda op: op.label in loops.sites)
+        self._words: dict[Set[Cause], tuple[str, ...]] = {}
+        self._varying = causes.everywhere & {each for each in causes.everywhere if _varies(each)}
+        self._found: dict[tuple[str, ...], list[Variable]] = {}
         self._once = _made_once(source.program, source.lowered.given_away)
 
     def cuts(self) -> list[list[Cut]]:
@@ -176,9 +177,8 @@ class _Planning:
 
     def _last(self, derived: CutPlan, scopes: list[str], op: Loop) -> PlanLevel:
         last = derived.levels[-1]
-        live = self._cells.set(derived.live | self._asked)
+        live = derived.live | self._asked
         wrong = (last.restore | self._changed) & live
-        self._carried |= wrong
         items: list[PlanItem] = []
         for variable in self._variables(scopes):
             items += self._item(variable, derived, live, wrong)
@@ -212,15 +212,19 @@ class _Planning:
 
     def _causes_below(self, cells: CellSet) -> tuple[str, ...]:
         """How the bits of some cells come about, in words."""
-        found = {cause for cell in cells for cause in self._causes.of.get(cell, ())}
-        return tuple(sorted({_in_words(cause) for cause in found}))
+        causes = self._causes.among(cells)
+        if causes not in self._words:
+            self._words[causes] = tuple(sorted({_in_words(cause) for cause in causes}))
+        return self._words[causes]
 
     def _uncompared(self, variable: Variable, line: int, file: str) -> Iterator[PlanItem]:
         """The parts of a variable that the clock reaches."""
+        if not self._varying:
+            return
         for path, cells in self._parts(variable):
             if cells & self._trained:
                 continue
-            reasons = {c for cell in cells for c in self._causes.of.get(cell, ()) if _varies(c)}
+            reasons = self._causes.among(cells) & self._varying
             if reasons:
                 what = ", ".join(sorted({cause.what for cause in reasons}))
                 why = f"saved, but not compared: the {what} reaches it"
@@ -250,8 +254,7 @@ class _Planning:
         site = self._loops.sites[op.label]
         variables = self._cells.set(each.cell for each in self._variables(scopes))
         there = self._cells.below(variables)
-        needs = level.restore | (self._cells.set(self._changed & self._asked) & there)
-        self._carried |= level.restore
+        needs = level.restore | (self._changed & self._asked & there)
         places = self._places(needs, scopes)
         if places is None or self._source.lowered.opened:
             return PlanLevel(site, full=True)
@@ -292,6 +295,11 @@ class _Planning:
 
     def _variables(self, scopes: list[str]) -> list[Variable]:
         """The variables of the program that are there, with their cells."""
+        if tuple(scopes) not in self._found:
+            self._found[tuple(scopes)] = self._find_variables(scopes)
+        return self._found[tuple(scopes)]
+
+    def _find_variables(self, scopes: list[str]) -> list[Variable]:
         found: list[Variable] = []
         for module in self._source.modules:
             found += self._globals(module)
@@ -362,14 +370,9 @@ class _Planning:
     def demands(self) -> Iterator[PlanItem]:
         """What must be recorded or keyed, and what can't be replayed."""
         ops = _ops(self._source)
-        reached = {c for cell in self._trained for c in self._causes.of.get(cell, ())}
         lowered = self._source.lowered
-        reached.update(
-            cause
-            for _, cause in decided_by_clock(
-                self._cells, self._causes, self._loops, lowered, self._trained
-            )
-        )
+        decisions = decided_by_clock(self._cells, self._causes, self._loops, lowered, self._trained)
+        reached = {*self._causes.among(self._trained), *(cause for _, cause in decisions)}
         for cause in reached:
             op = ops.get(cause.site)
             if op is None or op.span is None:

@@ -43,7 +43,7 @@ class Scope:
     imports: dict[str, str] = field(default_factory=dict)
     """Names that imports bind, with the absolute name of what they mean."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Its name in the whole program, without dots: `train`, `Net/forward`, `utils:train`."""
         path = (
@@ -53,7 +53,7 @@ class Scope:
             path += f"@{getattr(self.node, 'lineno', 0)}:{getattr(self.node, 'col_offset', 0)}"
         return f"{self.module.prefix}{path}"
 
-    @property
+    @cached_property
     def space(self) -> str:
         """How a running program names it: `module` or `module:qualname`."""
         return f"{self.module.name}:{self.qualname}" if self.qualname else self.module.name
