@@ -25,9 +25,9 @@ from detrain.analysis.program import Branch, Call, Loop, Op, Program, blocks_of,
 from detrain.analysis.types import Type
 from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel
 
-__all__ = ["Cut", "CutPlan", "LevelPlan", "cuts_of", "derive", "plan_of", "type_at"]
+__all__ = ["MOST_CHAINS", "Cut", "CutPlan", "LevelPlan", "cuts_of", "derive", "plan_of", "type_at"]
 
-_MOST_CHAINS = 64
+MOST_CHAINS = 64
 
 Step = tuple[str, Op]
 """A call or a sequential loop on the way to a cut, with the function that it stands in."""
@@ -103,7 +103,7 @@ def cuts_of(program: Program, wanted: Callable[[Loop], bool] | None = None) -> I
                 for each in blocks_of(op):
                     yield from inside(scope, each, chain)
             elif isinstance(op, Call):
-                if op.function not in leading or entries[op.function] >= _MOST_CHAINS:
+                if op.function not in leading or entries[op.function] >= MOST_CHAINS:
                     continue
                 if not any(
                     isinstance(each, Call) and each.function == op.function for _, each in chain

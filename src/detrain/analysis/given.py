@@ -104,6 +104,7 @@ class GivingAway(Expressions):
                     known = self.facts.variables[parameter_key(scope, name)]
                     self.facts.learn(known, UNKNOWN)
             self.lowered.given_away.add(key)
+            self.note_call(key, node, again=True)
             self.call_function(key, tuple(places), node, target)
         return target
 

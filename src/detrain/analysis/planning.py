@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detrain.analysis.cells import Cell, Cells, CellSet
-from detrain.analysis.derive import Cut, CutPlan, cuts_of, derive
+from detrain.analysis.derive import MOST_CHAINS, Cut, CutPlan, cuts_of, derive
 from detrain.analysis.emit import GRADIENTS, OWN
 from detrain.analysis.frontend import Source
 from detrain.analysis.infer import Causes
@@ -32,6 +32,7 @@ from detrain.analysis.program import (
 )
 from detrain.analysis.scopes import Module, Scope
 from detrain.analysis.types import Cause
+from detrain.analysis.values import DEFINITIONS
 from detrain.plan import Action, Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
 
 __all__ = ["Variable", "plan_python", "trained_cells"]
@@ -42,7 +43,7 @@ VARYING = frozenset({"clock", "entropy", "memory", "network"})
 _DEEPEST = 3
 """How many fields a place of an outer level may have; what lies deeper is taken with its holder."""
 
-_DEFINITIONS = frozenset({"lib", "module", "class", "function"})
+_CAUTION = {"drop": 0, "rebuild": 1, "restore": 2}
 _TRAINED = frozenset({"model", "optimizer", "scheduler", "scaler", "average"})
 
 
@@ -58,7 +59,7 @@ class Variable:
 def plan_python(source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> Plan:
     """The plan of a program, for all training loops."""
     planning = _Planning(source, cells, causes, loops)
-    cuts = [planning.cut(cut) for cut in planning.cuts()]
+    cuts = [_merged([planning.cut(cut) for cut in cuts]) for cuts in planning.cuts()]
     files = [
         PlanLoop(facts.scope.module.path, facts.node.lineno, facts.node.col_offset, site)
         for label, site in loops.sites.items()
@@ -88,16 +89,23 @@ class _Planning:
         self._carried: set[Cell] = set()
         self._once = _made_once(source.program, source.lowered.given_away)
 
-    def cuts(self) -> Iterator[Cut]:
-        """The cuts of all training loops, by the loops around them."""
-        seen: set[tuple[str, ...]] = set()
+    def cuts(self) -> Iterator[list[Cut]]:
+        """The cuts of all training loops, by the loops around them: one for each way there.
+
+        A loop that is also reached through a loop which is no place to stop has none.
+        """
+        found: dict[tuple[str, ...], list[Cut]] = {}
+        unclear: set[tuple[str, ...]] = set()
+        many = Counter[str]()
         for cut in cuts_of(self._source.program, lambda op: op.label in self._loops.sites):
-            labels = cut.labels
-            if labels[-1] not in self._loops.sites or labels in seen:
-                continue
-            if all(label in self._loops.sites for label in labels):
-                seen.add(labels)
-                yield cut
+            labels = tuple(label for label in cut.labels if label in self._loops.sites)
+            found.setdefault(labels, []).append(cut)
+            many[labels[-1]] += 1
+            if labels != cut.labels:
+                unclear.add(labels)
+        for labels, cuts in found.items():
+            if labels not in unclear and many[labels[-1]] < MOST_CHAINS:
+                yield cuts
 
     def cut(self, cut: Cut) -> PlanCut:
         """What a checkpoint at the head of a loop contains."""
@@ -146,7 +154,7 @@ class _Planning:
             return
         below = self._cells.below({cell})
         if not below & wrong:
-            changed = any(cell in level.changed for level in derived.levels)
+            changed = any(not below.isdisjoint(level.changed) for level in derived.levels)
             why = "made again on the way to this loop" if changed else "as the setup makes it"
             yield PlanItem(variable.place, "rebuild", why, line, file)
             return
@@ -285,7 +293,7 @@ class _Planning:
 
     def _is_definition(self, key: str) -> bool:
         tags = self._source.facts.variables.get(key, set())
-        return bool(tags) and all(tag[0] in _DEFINITIONS for tag in tags)
+        return len(tags) == 1 and all(tag[0] in DEFINITIONS for tag in tags)
 
     def _written_at(self, cell: Cell) -> tuple[int, str]:
         """The first line that binds a variable."""
@@ -320,6 +328,30 @@ class _Planning:
                 action: Action = "rekey" if isinstance(op, Draw) else "refuse"
                 why = "its bits depend on the order in which parallel work is done"
                 yield PlanItem(print_op(op), action, why, op.span.line, op.span.file)
+
+
+def _merged(cuts: list[PlanCut]) -> PlanCut:
+    """What holds at a cut whichever calls have led there."""
+    first, *others = cuts
+    if not others:
+        return first
+    levels: list[PlanLevel] = []
+    for level, *same in zip(*(cut.levels for cut in cuts), strict=True):
+        found: dict[str, PlanItem] = {}
+        for item in (item for each in (level, *same) for item in each.items):
+            before = found.setdefault(f"{item.place} {item.compared}", item)
+            if _CAUTION[item.action] > _CAUTION[before.action]:
+                found[f"{item.place} {item.compared}"] = item
+        gradients = "gradients True"
+        if gradients in found and not all(_drops_gradients(each) for each in (level, *same)):
+            del found[gradients]
+        full = any(each.full for each in (level, *same))
+        levels.append(PlanLevel(level.loop, tuple(sorted(found.values())), full))
+    return PlanCut(tuple(levels))
+
+
+def _drops_gradients(level: PlanLevel) -> bool:
+    return any(item.place == "gradients" for item in level.items)
 
 
 def _ops(source: Source) -> dict[int, Op]:

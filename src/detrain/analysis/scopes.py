@@ -38,18 +38,24 @@ class Scope:
     declared_nonlocal: set[str] = field(default_factory=set)
     captured: set[str] = field(default_factory=set)
     inner: list[Scope] = field(default_factory=list)
+    is_again: bool = False
+    """Whether something else of that name is defined before it in the same scope."""
     imports: dict[str, str] = field(default_factory=dict)
     """Names that imports bind, with the absolute name of what they mean."""
 
     @property
     def key(self) -> str:
-        """Its name in the whole program, without dots: `train`, `Net/forward`, `utils:train`."""
-        path = (
-            self.qualname.replace(".<locals>", "").replace(".", "/").replace("<lambda>", "lambda")
-        )
-        if self.kind == "function" and self.name == "<lambda>":
-            path += f"@{getattr(self.node, 'lineno', 0)}.{getattr(self.node, 'col_offset', 0)}"
-        return f"{self.module.prefix}{path}"
+        """Its name in the whole program, without dots: `train`, `Net/forward`, `utils:train`.
+
+        Lambdas, and what is defined a second time under one name, have their place in it too.
+        """
+        if self.parent is None:
+            return self.module.prefix
+        name = self.name.replace("<lambda>", "lambda")
+        if self.is_again or self.name == "<lambda>":
+            name += f"@{getattr(self.node, 'lineno', 0)}.{getattr(self.node, 'col_offset', 0)}"
+        between = "/" if self.parent.parent is not None else ""
+        return f"{self.parent.key}{between}{name}"
 
     @property
     def space(self) -> str:
@@ -178,6 +184,7 @@ class _Collect(ast.NodeVisitor):
         between = ".<locals>." if outer.kind == "function" else "."
         qualname = f"{outer.qualname}{between}{name}" if outer.qualname else name
         scope = Scope(kind, name, qualname, self._module, node, outer)
+        scope.is_again = any(each.name == name for each in outer.inner)
         outer.inner.append(scope)
         return scope
 
@@ -255,6 +262,11 @@ class _Collect(ast.NodeVisitor):
     def visit_MatchAs(self, node: ast.MatchAs) -> None:
         if node.name:
             self._scope.bound.add(node.name)
+        self.generic_visit(node)
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        if node.rest:
+            self._scope.bound.add(node.rest)
         self.generic_visit(node)
 
     def visit_MatchStar(self, node: ast.MatchStar) -> None:
