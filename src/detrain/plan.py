@@ -88,6 +88,11 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     loops: tuple[PlanLoop, ...] = ()
 
     @property
+    def records(self) -> bool:
+        """Whether answers of the world must be kept, because they decide how the program goes."""
+        return any(item.action == "record" for item in self.items)
+
+    @property
     def refused(self) -> tuple[PlanItem, ...]:
         """What can't be replayed."""
         return tuple(item for item in self.items if item.action == "refuse")

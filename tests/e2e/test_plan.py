@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import textwrap
 from pathlib import Path
 
 import pytest
+import test_traps
 
 from conftest import Runner
+from detrain.instrument.find import find_training
+from detrain.instrument.rewrite import rewrite
 from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel, encode_plan
 from detrain.testing import WarmProcess
 
@@ -332,8 +336,7 @@ NOISE = [item(f"__main__:{function}/noise", "rebuild") for function in ("main", 
 def test_a_loop_around_a_cut_restores_what_its_way_reads(bench):
     places = [f"__main__:main/{p}" for p in ("state.scale", "history.drawn", "history.lr[]")]
     whole, plain = bench.write(THIN, plan(NESTED, NOISE, outer=places)).is_exact(5, 7, 8, 13, 15)
-    # Those of steps 12 and 15 have the whole state of a checkpoint at the outer loop's head.
-    outer, full = (manifest(each, 0)["levels"][0]["state"] for each in (whole, plain))
+    outer, full = (manifest(each)["levels"][0]["state"] for each in (whole, plain))
     assert outer["digests"] == {}
     assert full["digests"]
 
@@ -514,3 +517,55 @@ def test_a_function_that_is_there_twice_keeps_all(bench):
     whole, _ = bench.write(text, plan(("__main__:descend:0",), names)).is_exact(8)
     roots = [name for name, _ in manifest(whole)["levels"][-1]["state"]["tree"]["roots"]]
     assert sum(name.endswith("/mine") for name in roots) == 2
+
+
+def plan_of_loops(text):
+    """A plan for all loops of a module: what they bind to items is dead, gradients are cleared."""
+    cuts = []
+
+    def visit(body, loops):
+        for each in body:
+            header = getattr(each, "iter", None) or getattr(each, "test", None)
+            texts = [c.value for c in ast.walk(header or ast.Pass()) if isinstance(c, ast.Constant)]
+            sites = [c for c in texts if str(c).startswith("__main__:<module>:")]
+            if isinstance(each, ast.For | ast.While) and sites:
+                inside = (*loops, sites[0])
+                target = ast.walk(getattr(each, "target", ast.Pass()))
+                names = {node.id for node in target if isinstance(node, ast.Name)}
+                items = [item(name, "drop") for name in (*sorted(names), "gradients")]
+                cuts.extend(plan(inside, items).cuts)
+                visit(each.body, inside)
+
+    tree = ast.parse(text)
+    visit(rewrite(tree, "__main__", find_training({"job.py": ast.parse(text)})).body, ())
+    return Plan(tuple(cuts))
+
+
+@pytest.mark.parametrize("trap", test_traps.TRAPS)
+def test_traps_with_a_plan(bench, trap):
+    text = textwrap.dedent(test_traps.TRAPS[trap])
+    given = plan_of_loops(test_traps.HEAD + text)
+    if not given.cuts:
+        pytest.skip("its loops are in functions")
+    bench.write(text, given, test_traps.HEAD)
+    whole, killed = bench.run("whole"), bench.kill(8)
+    expected, found = whole.show("it"), killed.show("it")
+    assert killed.log("it") == whole.log("it")
+    assert found["diverged_at"] is None
+    assert found["state_digest"] == expected["state_digest"]
+    assert found["trace_digest"] == expected["trace_digest"]
+
+
+def test_a_plan_of_a_real_program(bench):
+    # Digits: what is left is the parameters and the optimizer's two averages of each.
+    example = Path(__file__).parents[2] / "examples" / "torch" / "01_mnist_cnn.py"
+    sets = ("train_set", "test_set", "test_loader")
+    made = [f"main/{name}" for name in ("args", "train_loader", "device", *sets)]
+    made += [f"train/{name}" for name in ("args", "train_loader", "device")]
+    dead = [f"train/{name}" for name in ("data", "target", "output", "loss", "batch_idx")]
+    rebuilt = [item(f"__main__:{name}", "rebuild") for name in made]
+    dropped = [item(f"__main__:{name}", "drop") for name in dead]
+    last = [*rebuilt, *dropped, item("gradients", "drop")]
+    given = plan(("__main__:main:0", "__main__:train:0"), last, (), rebuilt)
+    whole, plain = bench.write("", given, example.read_text()).is_exact(20, 61, 92)
+    assert saved_bytes(whole) < saved_bytes(plain) / 6

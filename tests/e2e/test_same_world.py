@@ -263,3 +263,27 @@ def test_services_are_told_one_name_for_a_run(runner, script):
     mine = {"WANDB_RUN_ID": "mine", "WANDB_RESUME": "must", "DETRAIN_CRASH_AT": ""}
     assert runner("run", "--name", "other", *OPTIONS, job, env=mine).code == 0
     assert runner.log("other") == b"mine must\n"
+
+
+def test_a_clock_that_decides_answers_again_as_it_did(runner, script):
+    """Steps 4 to 7 are done twice: the second time they go the way that they went."""
+    before = []
+
+    def remember():
+        before.extend(runner.log("it").decode().splitlines())
+
+    lines = killed_and_resumed(
+        runner,
+        script("""
+            import time
+            for step in range(16):
+                loss = update(x * (1 + time.perf_counter_ns() // 7 % 3))
+                if time.perf_counter_ns() // 7 % 2:
+                    loss = update()
+                print(step, loss, time.perf_counter_ns())
+        """),
+        between=remember,
+    )
+    assert len(before) >= 7
+    assert lines[: len(before)] == before
+    assert len(lines) == 16

@@ -434,7 +434,7 @@ TRAPS = {
         for episode in range(8):
             outputs = [model(x[i : i + 1]).sum() + torch.randn(1) for i in range(5)]
             opt.zero_grad()
-            for output in outputs:
+            for output in outputs:  # detrain: loop
                 output.pow(2).backward()
             opt.step()
             print(episode, outputs[-1].item())

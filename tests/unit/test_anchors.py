@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import random
 import threading
@@ -239,3 +240,25 @@ class TestGradients:
             acts[name]()
         assert watch.end() == verdict
         assert opt.step() is None  # its hook is gone
+
+
+def hidden(space):
+    """The dead names of a namespace whose objects something unseen holds."""
+    return walk({}, aside=Aside(dead=dict(space), namespaces=(space,))).hidden
+
+
+class TestHolders:
+    def test_an_object_that_only_its_name_holds_is_not_hidden(self):
+        assert hidden({"m/net": Net(1), "m/more": [Net(2)], "m/pair": (Net(3),)}) == set()
+
+    def test_an_object_that_a_hook_of_a_tensor_calls_is(self):
+        tensor = torch.ones(1, requires_grad=True)
+        space = {"m/net": Net(1), "m/other": Net(2)}
+        tensor.register_hook(functools.partial(print, space["m/net"]))
+        assert hidden(space) == {"m/net"}
+
+    def test_what_a_loop_over_enumerate_has_given_is_not(self):
+        items = enumerate(iter([Net(1), Net(2)]))
+        space = dict(zip(["m/number", "m/net"], next(items), strict=True))
+        assert hidden(space) == set()
+        assert next(items)[0] == 1

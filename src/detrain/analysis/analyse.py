@@ -12,6 +12,7 @@ from detrain.analysis.frontend import Source, lower
 from detrain.analysis.infer import Causes
 from detrain.analysis.loops import TrainingLoops, find_loops
 from detrain.analysis.planning import plan_python
+from detrain.analysis.program import Span
 from detrain.analysis.project import Project, read_project
 from detrain.analysis.rules import Subject, diagnose
 from detrain.plan import Plan
@@ -45,10 +46,23 @@ class Analysis:
 
 def analyse_script(script: Path, search: tuple[str, ...]) -> Analysis:
     """Analyse a script and the local modules that it imports."""
-    analysis = analyse(read_project(script, search))
+    project = read_project(script, search)
+    broken = tuple(_broken(path, error) for path, error in project.broken.items())
+    if str(project.script) not in project.trees:
+        texts = {path: Path(path).read_text(errors="replace") for path in project.broken}
+        return Analysis(broken, texts)
+    analysis = analyse(project)
     source, cells, causes, loops = analysis.parts()
     found = diagnose(Subject(source, cells, causes, loops))
-    return replace(analysis, diagnostics=found)
+    texts = {path: Path(path).read_text(errors="replace") for path in project.broken}
+    return replace(analysis, diagnostics=(*broken, *found), sources={**analysis.sources, **texts})
+
+
+def _broken(path: str, error: SyntaxError) -> Diagnostic:
+    """A file that can't be parsed, in Python's own words."""
+    column = max((error.offset or 1) - 1, 0)
+    span = Span(error.lineno or 0, column, error.lineno or 0, column + 1, path)
+    return Diagnostic("DT901", error.msg, span)
 
 
 def analyse(project: Project) -> Analysis:

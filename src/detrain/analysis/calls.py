@@ -16,6 +16,7 @@ from detrain.analysis.values import DEFINITIONS, NOTHING, SCALAR, Tags, Value
 
 __all__ = ["Calls"]
 
+_MAKE_TEXT = frozenset({"strftime", "isoformat", "ctime", "format", "str", "join", "repr"})
 _ARRAY_OF = {"torch": "torch.zeros", "torchvision": "torch.zeros", "keras": "tensorflow.zeros",
              "tensorflow": "tensorflow.zeros"}  # fmt: skip
 
@@ -29,12 +30,19 @@ class Calls(Rows):
             return self._super()
         if isinstance(node.func, ast.Attribute):
             self.lowered.used_up.add(id(node.func.value))
-            receiver = self.value(node.func.value)
-            return self._method(receiver, node.func.attr, self._arguments(node), node)
+            makes_text = node.func.attr in _MAKE_TEXT
+            self.in_text += makes_text
+            receiver, given = self.value(node.func.value), self._arguments(node)
+            self.in_text -= makes_text
+            return self._method(receiver, node.func.attr, given, node)
         if isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) > 1:
             return self._getattr(node)
         callee = self.value(node.func)
-        return self.called(callee, self._arguments(node), node)
+        makes_text = isinstance(node.func, ast.Name) and node.func.id in _MAKE_TEXT
+        self.in_text += makes_text
+        given = self._arguments(node)
+        self.in_text -= makes_text
+        return self.called(callee, given, node)
 
     def _value_Call(self, node: ast.Call) -> Value:
         return self.call(node)
@@ -93,12 +101,12 @@ class Calls(Rows):
             self.look(Value(None, callee.all_reads, SCALAR), node)  # it decides what is called
         for key in callee.of("function"):
             with self.block() as block:
-                value = self._project(key, given, node)
+                value = self.call_project(key, given, node)
             way(value, block)
         for key in callee.of("bound"):
             with self.block() as block:
                 receiver = Value(callee.place, callee.reads)
-                value = self._project(key, _with_self(receiver, given), node)
+                value = self.call_project(key, _with_self(receiver, given), node)
             way(value, block)
         for key in callee.of("class"):
             with self.block() as block:
@@ -157,7 +165,7 @@ class Calls(Rows):
             method = self.facts.method(key, name)
             if method is not None and "classmethod" in self._marks(key, name):
                 own = Value(tags=frozenset({("class", key)}))
-                return self._project(method.key, _with_self(own, given), node)
+                return self.call_project(method.key, _with_self(own, given), node)
         if receiver.of("lib") or receiver.of("module") or receiver.of("class"):
             return self.called(self.attribute(receiver, name, node), given, node)
         if receiver.of("instance"):
@@ -198,7 +206,7 @@ class Calls(Rows):
             if receiver.of("held") and receiver.place is not None:
                 at = Value((*receiver.place, ELEMENT), receiver.reads)
             with self.block() as block:
-                value = self._project(method.key, _with_self(at, given), node)
+                value = self.call_project(method.key, _with_self(at, given), node)
             found.append(value)
             ways.append(block)
         ordered = bool(receiver.of("sequence")) and "builtins.set" not in receiver.of("made")
@@ -242,11 +250,11 @@ class Calls(Rows):
         if method is not None:
             marks = self._marks(key, name)
             if "staticmethod" in marks:
-                return self._project(method.key, given, node)
+                return self.call_project(method.key, given, node)
             own = replace(receiver, tags=frozenset({("instance", key)}))
             if "classmethod" in marks:
                 own = Value(tags=frozenset({("class", key)}))
-            return self._project(method.key, _with_self(own, given), node)
+            return self.call_project(method.key, _with_self(own, given), node)
         if facts.has_field(key, name) or name in facts.classes[key].scope.bound:
             return self.called(self.attribute(receiver, name, node), given, node)
         for base in facts.libraries(key):
@@ -275,7 +283,7 @@ class Calls(Rows):
                 method = facts.method(base, name)
                 if method is not None:
                     own = replace(receiver, tags=frozenset({("instance", key)}))
-                    return self._project(method.key, _with_self(own, given), node)
+                    return self.call_project(method.key, _with_self(own, given), node)
             for library in facts.libraries(key) if key in facts.classes else ():
                 row = lookup(f"{library}.{name}")
                 if row is not None:
@@ -297,7 +305,7 @@ class Calls(Rows):
                 continue
             own = replace(receiver, tags=frozenset({("instance", key)}))
             with self.block() as block:
-                value = self._project(method.key, Arguments([own, *arguments]), node)
+                value = self.call_project(method.key, Arguments([own, *arguments]), node)
             found.append(value)
             ways.append(block)
         return self._one_of(found, ways, node) if ways else None
@@ -308,7 +316,7 @@ class Calls(Rows):
             method = self.facts.method(key, name)
             if method is not None:
                 own = replace(callee, tags=frozenset({("instance", key)}))
-                return self._project(method.key, _with_self(own, given), node)
+                return self.call_project(method.key, _with_self(own, given), node)
         for base in self.facts.libraries(key):
             row = lookup(f"{base}.__call__")
             if row is not None:
@@ -334,7 +342,7 @@ class Calls(Rows):
             )
         return self._unknown(_spelled(node.func), callee, given, node)
 
-    def _project(self, key: str, given: Arguments, node: ast.AST) -> Value:
+    def call_project(self, key: str, given: Arguments, node: ast.AST) -> Value:
         """Call a function of the project."""
         facts = self.facts
         scope = facts.functions.get(key)
@@ -345,8 +353,10 @@ class Calls(Rows):
             facts.learn(facts.variables[parameter_key(scope, name)], value.tags)
         places = tuple(self.placed(value, node) for value in values)
         if scope.yields:
+            # Its code runs where its items are asked for, which may be anywhere.
             facts.reach(key)
             self.note_call(key, node)
+            self.lowered.given_away.add(key)
             return self.made(
                 (), [Value(place) for place in places if place != NONE],
                 frozenset({("generator", key)}), node,
@@ -435,7 +445,7 @@ class Calls(Rows):
         made = Value(target, (), tags)
         init = facts.method(key, "__init__")
         if init is not None:
-            self._project(init.key, _with_self(made, given), node)
+            self.call_project(init.key, _with_self(made, given), node)
         elif facts.classes[key].annotated and (facts.classes[key].is_data or not kinds):
             self._fill(made, key, given, node)
         elif given.all:

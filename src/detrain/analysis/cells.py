@@ -395,13 +395,9 @@ class Cells:
             return self._called(found, op.function)
         return found
 
-    def written_by(self, name: str) -> CellSet:
-        """What a function, and all that it calls, may write that is not its own."""
-        return self._summaries[name].writes
-
     def _called(self, found: Effects, name: str) -> Effects:
         """What a call does: its header, and what its function does to what is not its own."""
-        summary, replaced = self._summaries[name], self.liveness.replaced_by(name)
+        summary, replaced = self._summaries[name], self.reading.replaced_by(name)
         # What the function has written whenever it comes to read it is not read from outside.
         reads = found.reads | (summary.reads - replaced)
         return Effects(reads, found.writes | summary.writes, found.surely | replaced)
@@ -543,6 +539,11 @@ class Cells:
     def liveness(self) -> Liveness:
         """What may still matter where: one for all who ask, as it remembers its answers."""
         return Liveness(self)
+
+    @cached_property
+    def reading(self) -> Liveness:
+        """What may still be read where, if only for nothing."""
+        return Liveness(self, all_reads=True)
 
 
 def _hands_on(op: Op, number: int) -> bool:

@@ -221,7 +221,7 @@ class _Way:
             found = self._cells.effects(scope, op)
             surely = found.surely
             if isinstance(op, Branch | Loop):
-                surely |= self._cells.liveness.replaced(scope, op)
+                surely |= self._cells.reading.replaced(scope, op)
             self._read(found.reads - (surely - found.surely))
             # What is written from what is right is right, if it is surely written.
             self.wrong -= surely

@@ -112,6 +112,8 @@ class Emitting:
         self.renamed: dict[str, Place] = {}
         """Variables of the comprehensions around this place."""
         self.function_name = scope.key if scope.kind == "function" else ""
+        self.in_text = 0
+        """How many texts around this place are put together from values."""
         self.loops = 0
         """How many loops are around this place."""
         self.unsure: frozenset[str] | None = frozenset()

@@ -112,7 +112,9 @@ class Expressions(Emitting):
     def _value_JoinedStr(self, node: ast.JoinedStr) -> Value:
         parts = [part for part in node.values if isinstance(part, ast.FormattedValue)]
         specs = [part.format_spec for part in parts if part.format_spec is not None]
-        values = [self.value(each) for each in (*(p.value for p in parts), *specs)]
+        self.in_text += 1
+        values = [self.value(each) for each in (*(part.value for part in parts), *specs)]
+        self.in_text -= 1
         for value in values:
             for method in ("__format__", "__str__", "__repr__"):
                 self.asked(value, method, node)
@@ -380,10 +382,10 @@ class Expressions(Emitting):
         if value.of("class"):
             return self._of_class(value, name)
         for key in value.of("function"):
-            if f"{key}.{name}" in self.facts.variables:
-                known = self.facts.variables[f"{key}.{name}"]
+            if f"{key}'{name}" in self.facts.variables:
+                known = self.facts.variables[f"{key}'{name}"]
                 tags = NOTHING if ("unknown",) in known else frozenset(known)
-                return Value((f"{key}.{name}",), value.reads, tags)
+                return Value((f"{key}'{name}",), value.reads, tags)
         if name == "grad" and not any(self.facts.has_field(k, name) for k in value.of("instance")):
             return Value(GRADIENTS, value.all_reads, frozenset({("made", "torch.zeros_like")}))
         if value.of("instance"):

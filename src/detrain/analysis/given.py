@@ -64,6 +64,13 @@ class GivingAway(Expressions):
             self.bind(self.temporary(), "pure", (), node)
         self.lowered.mark(self.out[-1].site, kind)
 
+    def give_away(self, value: Value) -> None:
+        """A function is kept where it can't be followed: it may be called at any time."""
+        for key in (*value.of("function"), *value.of("bound")):
+            if key in self.facts.functions:
+                self.facts.reach(key)
+                self.lowered.given_away.add(key)
+
     def _in_sequence(self, value: Value) -> list[Value]:
         if not value.of("sequence") or value.place is None:
             return []
@@ -78,7 +85,7 @@ class GivingAway(Expressions):
         for value in called:
             with self.block() as block:
                 result = self._call_with(value, everything, node)
-            if row.name.endswith("Optimizer.step"):
+            if row.name.startswith("torch.optim.") and row.name.endswith(".step"):
                 self.out.extend(block)  # a closure is surely called, and first
             elif how:
                 label = self.label("P", node)
@@ -117,22 +124,22 @@ class GivingAway(Expressions):
         others = [v for v in given.all if not v.is_scalar]
         everything = self.made((), others, NOTHING, node).place if others else NONE
         assert everything is not None
-        result: Place | None = None
         at = Value((*holder.place, ELEMENT), holder.reads)
-        for key in holder.of("held"):
-            for name in dict.fromkeys(names):
-                method = self.facts.method(key, name)
-                if method is None:
-                    continue
-                with self.block() as block:
-                    bound = replace(at, tags=frozenset({("bound", method.key)}))
-                    result = self._call_with(bound, everything, node)
-                self.branch((), block, [], node)
-        for key in holder.of("kept"):
+        methods = (
+            self.facts.method(key, name)
+            for key in holder.of("held")
+            for name in dict.fromkeys(names)
+        )
+        called: list[Tag] = [("bound", each.key) for each in methods if each is not None]
+        called += [("function", key) for key in holder.of("kept")]
+        if not called:
+            return None
+        result = self.temporary()
+        self.bind(result, "pure", (), node)
+        for tag in called:
             with self.block() as block:
-                result = self._call_with(
-                    replace(at, tags=frozenset({("function", key)})), everything, node
-                )
+                found = self._call_with(replace(at, tags=frozenset({tag})), everything, node)
+                self.bind(result, "alias", (found,), node)
             self.branch((), block, [], node)
         return result
 

@@ -45,9 +45,8 @@ class Causes:
         found = self._flow.solve()
         self.of: defaultdict[Cell, Set[Cause]] = defaultdict(frozenset)
         for key, each in found.items():
-            match key:
-                case (str(kind), str(owner), str(name)) if each:
-                    self.of[kind, owner, name] = each
+            if isinstance(key, tuple) and len(key) == 3 and each:
+                self.of[key] = each
         self.emitted: Set[Cause] = found["emitted"]
         """Causes of what the program shows."""
         self.deciding: Set[Cause] = found["deciding"]

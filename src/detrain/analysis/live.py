@@ -59,8 +59,9 @@ class _Head(NamedTuple):
 class Liveness:
     """Liveness: a cell dies where it is surely written."""
 
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
+    def __init__(self, cells: Cells, *, all_reads: bool = False) -> None:
+        """With `all_reads` what is read matters, even if nothing comes of it."""
+        self._cells, self._all_reads = cells, all_reads
         self._heads: dict[int, _Head] = {}
         self._exposures: dict[str, CellSet] = {}
         self._replaced: dict[str, CellSet] = {}
@@ -88,20 +89,17 @@ class Liveness:
         if name not in self._replaced:
             self._replaced[name] = cells.nothing  # what calls itself is not looked into again
             variables = cells.variables("")
-            # If all that it may write is live at its ends, nothing is computed for nothing; and
-            # the variables that are not live at its beginning are replaced.
-            end = variables | cells.written_by(name)
-            exits = _Exits(end, cells.nothing, cells.nothing)
-            first = self._block(name, cells.functions[name].body, end, exits)
+            # If all were live at its ends, those that are not at its beginning are replaced.
+            exits = _Exits(variables, cells.nothing, cells.nothing)
+            first = self._block(name, cells.functions[name].body, variables, exits)
             self._replaced[name] = variables - first
         return self._replaced[name]
 
     def replaced(self, scope: str, op: Branch | Loop) -> CellSet:
         """The variables that an op writes whatever happens, before it reads them."""
         cells = self._cells
-        variables = cells.variables(scope) | cells.variables("")
-        end = variables | cells.effects(scope, op).writes
-        return variables - self._before(scope, op, end, _Exits(end, end, end))
+        end = cells.variables(scope) | cells.variables("")
+        return end - self._before(scope, op, end, _Exits(end, end, end))
 
     def _inside(self, chain: Chain) -> _Inside:
         key = tuple(op.site for _, op in chain)
@@ -187,7 +185,8 @@ class Liveness:
             return self._head(scope, op, live, exits) | cells.header(scope, op).reads
         found = cells.effects(scope, op)
         is_local = isinstance(op, Bind | Key | Draw | Mutate | Observe)
-        if cells.strong and is_local and found.writes.isdisjoint(live):
+        is_strong = cells.strong and not self._all_reads
+        if is_strong and is_local and found.writes.isdisjoint(live):
             return live  # what it computes is never used
         reads = found.reads
         if isinstance(op, Call) and not cells.strong:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detrain.analysis.cells import Cell, Cells, CellSet
+from detrain.analysis.decisions import decided_by_clock
 from detrain.analysis.derive import MOST_CHAINS, Cut, CutPlan, cuts_of, derive
 from detrain.analysis.emit import GRADIENTS, OWN
 from detrain.analysis.frontend import Source
@@ -316,7 +317,13 @@ class _Planning:
         """What must be recorded or keyed, and what can't be replayed."""
         ops = _ops(self._source)
         reached = {c for cell in self._trained for c in self._causes.of.get(cell, ())}
-        reached |= self._causes.deciding
+        lowered = self._source.lowered
+        reached.update(
+            cause
+            for _, cause in decided_by_clock(
+                self._cells, self._causes, self._loops, lowered, self._trained
+            )
+        )
         for cause in reached:
             op = ops.get(cause.site)
             if op is None or op.span is None:
@@ -324,10 +331,15 @@ class _Planning:
             if cause.kind == "world" and cause.what in VARYING:
                 why = f"the {cause.what} reaches what is trained, or decides which way it goes"
                 yield PlanItem(print_op(op), "record", why, op.span.line, op.span.file)
-            elif cause.kind == "race":
+            elif cause.kind == "race" and not _is_loader(op):
                 action: Action = "rekey" if isinstance(op, Draw) else "refuse"
                 why = "its bits depend on the order in which parallel work is done"
                 yield PlanItem(print_op(op), action, why, op.span.line, op.span.file)
+
+
+def _is_loader(op: Op) -> bool:
+    """Whether an op is the workers of a loader: what they draw is keyed, the rest is their own."""
+    return isinstance(op, Loop) and op.label.rpartition(":")[2].startswith("W")
 
 
 def _merged(cuts: list[PlanCut]) -> PlanCut:

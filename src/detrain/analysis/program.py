@@ -192,10 +192,15 @@ def blocks_of(op: Op) -> tuple[tuple[Op, ...], ...]:
 
 def walk_ops(block: tuple[Op, ...]) -> Iterator[Op]:
     """All ops of a block, those inside others too, as they are written."""
-    for op in block:
+    todo = [*reversed(block)]
+    while todo:
+        op = todo.pop()
         yield op
-        for inner in blocks_of(op):
-            yield from walk_ops(inner)
+        if isinstance(op, Branch):
+            todo += reversed(op.otherwise)
+            todo += reversed(op.then)
+        elif isinstance(op, Loop):
+            todo += reversed(op.body)
 
 
 def numbered(program: Program) -> Program:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sysconfig
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = ["Project", "imported_files", "read_project"]
@@ -23,6 +23,8 @@ class Project:
     script: Path
     trees: dict[str, ast.Module]
     roots: tuple[str, ...]
+    broken: dict[str, SyntaxError] = field(default_factory=dict)
+    """Files that can't be parsed."""
 
     def owns(self, filename: str) -> bool:
         """Whether code of this file is the program's own."""
@@ -43,12 +45,13 @@ class Project:
 def read_project(script: Path, search: tuple[str, ...]) -> Project:
     """Read the script and, by the names in its import statements, the local modules it reaches.
 
-    A file that can't be parsed is left out: Python will say what is wrong with it.
+    A file that can't be parsed has no tree: Python will say what is wrong with it.
     """
     script = script.absolute()
     roots = tuple(dict.fromkeys([str(script.parent), *(str(Path(p).absolute()) for p in search)]))
     roots = tuple(root for root in roots if not (root + "/").startswith(_LIBRARIES))
     trees: dict[str, ast.Module] = {}
+    broken: dict[str, SyntaxError] = {}
     todo = [script]
     while todo:
         path = todo.pop()
@@ -56,13 +59,16 @@ def read_project(script: Path, search: tuple[str, ...]) -> Project:
             continue
         try:
             tree = ast.parse(path.read_bytes(), str(path))
-        except (SyntaxError, ValueError, OSError):
+        except SyntaxError as error:
+            broken[str(path)] = error
+            continue
+        except (ValueError, OSError, RecursionError):
             continue
         trees[str(path)] = tree
         for node in ast.walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 todo += imported_files(node, path, roots)
-    return Project(script, trees, roots)
+    return Project(script, trees, roots, broken)
 
 
 def imported_files(

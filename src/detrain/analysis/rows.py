@@ -69,6 +69,7 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
     "builtins.abs": ("__abs__",), "builtins.hash": ("__hash__",), "builtins.round": ("__round__",),
 }  # fmt: skip
 """Methods that a built-in function calls on what it is given."""
+_DATES = frozenset({"time.strftime", "time.ctime", "time.asctime"})
 _EXECUTES = frozenset({"builtins.exec", "builtins.eval"})
 _MODES = frozenset({"torch.nn.Module.train", "torch.nn.Module.eval"})
 
@@ -172,8 +173,10 @@ class Rows(Items):
                 found.append(self.draw(generator, node))
         if row.keyed:
             found.append(self.key(reads, node))
-        if row.observes and not (row.by and given.all):
-            found.append(self.observe(row.observes, node))
+        if self._asks_world(row, given):
+            # A moment that becomes text is a name: of a folder, of a run.
+            as_name = row.observes == "clock" and (self.in_text or row.name in _DATES)
+            found.append(self.observe("date" if as_name else row.observes, node))
             self.lowered.observed[self.out[-1].site] = row.name
         if row.unordered and not row.parallel:
             found.append(self.observe("completion order", node))
@@ -182,6 +185,11 @@ class Rows(Items):
             site = self.bind(generator, "pure", (*reads, *found), node)
             self.lowered.seeded.setdefault(row.seeds, []).append(site)
         return tuple(found)
+
+    def _asks_world(self, row: Row, given: Arguments) -> bool:
+        if row.name == "torch.Tensor":  # given sizes it is memory as it is, given data a copy
+            return bool(row.observes) and all(value.is_scalar for value in given.all)
+        return bool(row.observes) and not (row.by and given.all)
 
     def _generator(self, row: Row, receiver: Value | None, given: Arguments) -> Place | None:
         by = given.at(row.by) if row.by else None
@@ -431,9 +439,9 @@ def rows_named(name: str, packages: frozenset[str], *, ordered: bool = False) ->
     mutates = tuple(dict.fromkeys(what for row in rows for what in row.mutates))
     return Row(
         first.name if all(_effects(row) == _effects(first) for row in rows) else f"*.{name}",
-        draws=next((row.draws for row in rows if row.draws), ""),
+        draws=first.draws if all(row.draws == first.draws for row in rows) else "",
         by=first.by,
-        observes=next((row.observes for row in rows if row.observes), ""),
+        observes=first.observes if all(row.observes == first.observes for row in rows) else "",
         emits=any(row.emits for row in rows),
         mutates=mutates,
         makes=first.makes if all(row.makes == first.makes for row in rows) else "",

@@ -38,8 +38,8 @@ class Scope:
     declared_nonlocal: set[str] = field(default_factory=set)
     captured: set[str] = field(default_factory=set)
     inner: list[Scope] = field(default_factory=list)
-    is_again: bool = False
-    """Whether something else of that name is defined before it in the same scope."""
+    is_another: bool = False
+    """Whether something of the same name is defined before it, as by an `if` or a setter."""
     imports: dict[str, str] = field(default_factory=dict)
     """Names that imports bind, with the absolute name of what they mean."""
 
@@ -52,8 +52,8 @@ class Scope:
         if self.parent is None:
             return self.module.prefix
         name = self.name.replace("<lambda>", "lambda")
-        if self.is_again or self.name == "<lambda>":
-            name += f"@{getattr(self.node, 'lineno', 0)}.{getattr(self.node, 'col_offset', 0)}"
+        if self.is_another or self.name == "<lambda>":
+            name += f"@{getattr(self.node, 'lineno', 0)}:{getattr(self.node, 'col_offset', 0)}"
         between = "/" if self.parent.parent is not None else ""
         return f"{self.parent.key}{between}{name}"
 
@@ -184,7 +184,7 @@ class _Collect(ast.NodeVisitor):
         between = ".<locals>." if outer.kind == "function" else "."
         qualname = f"{outer.qualname}{between}{name}" if outer.qualname else name
         scope = Scope(kind, name, qualname, self._module, node, outer)
-        scope.is_again = any(each.name == name for each in outer.inner)
+        scope.is_another = any(each.name == name for each in outer.inner)
         outer.inner.append(scope)
         return scope
 

@@ -105,13 +105,17 @@ class Statements(Calls):
         for inner in scope.inner:
             if inner.kind == "function":
                 marks = {_last_name(each) for each in getattr(inner.node, "decorator_list", ())}
-                name = inner.name
                 if marks & {"setter", "deleter"}:
-                    name += ".setter" if "setter" in marks else ".deleter"
+                    known.setters[inner.name] = inner
+                    continue
+                known.methods[inner.name] = inner
+                if inner.name[:2] == "__" and inner.name not in ("__init__", "__new__"):
+                    # Python calls it where no call is written: printing, adding, comparing.
+                    self.facts.reach(inner.key)
+                    self.lowered.given_away.add(inner.key)
                 if marks & {"property", "cached_property"}:
                     marks.add("property")
-                known.methods[name] = inner
-                known.decorators[name] = marks
+                known.decorators[inner.name] = marks
         known.is_data = any(_last_name(each) == "dataclass" for each in node.decorator_list)
         known.annotated = [
             each.target.id
@@ -318,18 +322,21 @@ class Statements(Calls):
                 self.bind_value(place, value, node)
             return
         for key in owner.of("function"):
-            place = (f"{key}.{name}",)
+            place = (f"{key}'{name}",)
             self.facts.learn(self.facts.variables[place[0]], value.tags)
             self.bind_value(place, value, node)
         if owner.place is None:
-            return
-        if self.call_method(owner, f"{name}.setter", [value], node) is not None:
             return
         self.call_method(owner, "__setattr__", [Value(tags=SCALAR), value], node)
         if name == "grad" and not owner.of("instance"):
             self.mutate(GRADIENTS, self.gathered([owner, value]), node)
             return
         keys = owner.of("instance")
+        for key in keys:
+            setter = self.facts.setter(key, name)
+            if setter is not None:
+                self.call_project(setter.key, Arguments([owner, value]), node)
+                return
         namespace = any(maker in NAMESPACES for maker in owner.of("made"))
         if keys or namespace:
             for key in keys or ["namespace"]:
@@ -341,6 +348,7 @@ class Statements(Calls):
             return
         self.mutate(owner.place, self.gathered([value]), node, deep=not owner.of("sequence"))
         self.hold(owner.place, [value], node)
+        self.give_away(value)
 
     def _assign_element(self, target: ast.Subscript, value: Value, node: ast.AST) -> None:
         owner, index = self.value(target.value), self.value(target.slice)
@@ -354,9 +362,12 @@ class Statements(Calls):
             for key in owner.of("sequence"):
                 self.facts.learn(self.facts.elements[key], value.tags)
         site = self.mutate(owner.place, reads, node, deep=not precise)
+        self.lowered.overwritten.append((self.function_name, owner.place))
         if GRADIENTS in reads:
             self.lowered.mark(site, "update")
         self.hold(owner.place, [value], node)
+        if not precise:
+            self.give_away(value)
 
     # ---------------------------------------------------------------- control
 

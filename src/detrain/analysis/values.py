@@ -69,6 +69,7 @@ class Class:
     bases: list[str] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
     methods: dict[str, Scope] = field(default_factory=dict)
+    setters: dict[str, Scope] = field(default_factory=dict)
     decorators: dict[str, set[str]] = field(default_factory=dict)
     """By method: "property", "staticmethod", "classmethod" and the like."""
     annotated: list[str] = field(default_factory=list)
@@ -145,6 +146,13 @@ class Facts:
         for each in self.lineage(key):
             if name in self.classes[each].methods:
                 return self.classes[each].methods[name]
+        return None
+
+    def setter(self, key: str, name: str) -> Scope | None:
+        """What runs when a field of a class's instances is assigned, if it is a property."""
+        for each in self.lineage(key):
+            if name in self.classes[each].setters:
+                return self.classes[each].setters[name]
         return None
 
     def is_property(self, key: str, name: str) -> bool:

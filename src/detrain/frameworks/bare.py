@@ -14,7 +14,11 @@ class Bare:
     """Half an adapter: it says no to every question of `base.Framework` that can be denied."""
 
     transparent: frozenset[str] = frozenset()
-    gradient = ""
+
+    @property
+    def gradient(self) -> str:
+        """There are no gradients."""
+        return ""
 
     def prepare(self) -> None:
         """There are no algorithms to choose from."""

@@ -82,8 +82,9 @@ class Framework(Protocol):
     transparent: frozenset[str]
     """Fields left out when a part is named: `model.fc`, not `model._modules['fc']`."""
 
-    gradient: str
-    """The one of `ArrayView.fields` that holds an array's gradient; "" if there are none."""
+    @property
+    def gradient(self) -> str:
+        """The one of `ArrayView.fields` that holds a gradient that may be left out; "" if none."""
 
     def prepare(self) -> None:
         """Choose deterministic algorithms, and make the framework's loaders `Positioned`."""

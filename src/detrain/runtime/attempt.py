@@ -30,6 +30,7 @@ from detrain.runtime.roots import Owns
 from detrain.runtime.saving import Marks
 from detrain.trace.digest import digest_text
 from detrain.trace.log import EMPTY, TraceWriter, read_trace
+from detrain.world.answers import Answers
 from detrain.world.files import Files
 from detrain.world.observe import Observation, Observer
 from detrain.world.output import OutputLog
@@ -88,11 +89,16 @@ class Attempt:
         rebuilding = self.manifest is not None
         self.trace = None if rebuilding else TraceWriter(self.folder.trace, EMPTY)
         self._output = OutputLog(self.folder.path, rebuilding=rebuilding)
+        self._answers: Answers | None = None
         self._files: Files | None = None
         self._observer: Observer | None = None
         if opening.world:
             path, root = self.folder.path, self.folder.path.parent
             self._observer = Observer(path, opening.owns, note)
+            if opening.plan is not None and opening.plan.records:
+                self._answers = Answers(path / "answers.jsonl")
+                if not rebuilding:
+                    self._answers.since(0)  # an attempt without a checkpoint begins anew
             self._files = Files(path, opening.owns, root, self._observer, rebuilding=rebuilding)
         self._frameworks: list[Framework] = []
         self._watch = find.ImportWatch(self._arrived)
@@ -165,6 +171,11 @@ class Attempt:
             )
         )
 
+    def keep(self, observation: Observation) -> None:
+        """Keep an answer that the running program got, if such answers decide how it goes."""
+        if self._answers is not None and self.trace is not None:
+            self._answers.add(*observation)
+
     def marks(self) -> Marks:
         """How far trace, output and files are."""
         assert self.trace is not None
@@ -172,7 +183,8 @@ class Attempt:
         if self._files is None:
             return Marks(self.trace.mark, self._output.lengths())
         journal, lengths = len(self._files.journal.entries), self._files.lengths()
-        return Marks(self.trace.mark, self._output.lengths(), journal, lengths)
+        answers = self._answers.length if self._answers is not None else 0
+        return Marks(self.trace.mark, self._output.lengths(), journal, lengths, answers)
 
     def sync(self) -> None:
         """Make trace, output and journal durable."""
@@ -192,7 +204,8 @@ class Attempt:
         self.trace = TraceWriter(self.folder.trace, manifest.trace)
         self._output.go_live(manifest.output)
         if self._observer is not None:
-            self._observer.go_live()
+            again = self._answers.since(manifest.answers) if self._answers is not None else ()
+            self._observer.go_live(again)
         if self._files is not None:
             flush_trackers()
             self._report(self._files.go_live(manifest.journal, manifest.files))
@@ -213,6 +226,8 @@ class Attempt:
             if self._files is not None:
                 self._files.stop()
                 self._files.close()
+            if self._answers is not None:
+                self._answers.close()
             for framework in self._frameworks:
                 framework.release()
             self._output.stop()

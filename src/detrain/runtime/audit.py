@@ -9,6 +9,7 @@ functions. Not seen: other threads, and names read past the language (`globals()
 from __future__ import annotations
 
 import dis
+import os
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, Set
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ class Audit:
         self._frames: dict[int, tuple[str, FrameType]] = {}
         self._modules: dict[int, str] = {}
         self.found: dict[str, Read] = {}
+        self._process = os.getpid()
 
     def start(self, spaces: Spaces, names: Set[str]) -> bool:
         """Begin; False if that can't be: a debugger or a coverage tool is at work."""
@@ -75,6 +77,9 @@ class Audit:
         return tuple(self.found.values())
 
     def _called(self, frame: FrameType, _event: str, _value: object) -> Any:
+        if os.getpid() != self._process:  # a worker of a loader, forked while this was watching
+            sys.settrace(None)
+            return None
         if self._left and self._owns(frame.f_code.co_filename):
             return self._watch(frame)
         return None

@@ -36,6 +36,8 @@ class Habits:
     """Places that the plan leaves out and that the program was seen to use."""
     audited: bool = False
     """Whether an iteration after a checkpoint was watched and none of what is left out was read."""
+    left_at: int = -1
+    """The last checkpoint before one that was left to a loop inside."""
     full: bool = False
     """Whether a loop around a cut needs all state, though its plan has few places for it."""
 

@@ -83,6 +83,7 @@ class Marks:
     output: dict[str, int]
     journal: int = 0
     files: dict[str, int] = field(default_factory=dict)
+    answers: int = 0
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,7 @@ class Saving:
             journal=held.marks.journal,
             files=held.marks.files,
             kept=self._kept(),
+            answers=held.marks.answers,
         )
         publish(self._store, manifest)
         self.last_step, self._last_time = held.step, self._clock()

@@ -138,6 +138,7 @@ class Session:
     def _note(self, observation: Observation) -> None:
         """The program asked the world something."""
         self._top.observed.append(observation)
+        self.attempt.keep(observation)
         if self._top is self._base:
             self._states.surroundings.learn(observation)
 
@@ -339,12 +340,27 @@ class Session:
             level.observed = []
         if level.iteration == 0:
             self._states.survey(level)
-        if saving.due(self.step) and not saving.waits_for_another(level) and self._take(level):
+        wanted = saving.due(self.step) and not saving.waits_for_another(level)
+        if wanted and not self._leave_to_inner(level) and self._take(level):
             return
         if level.habits.nests is not False:
             self._states.copy_outer(level)
         elif level.iteration == 1:
             self._states.check(level)
+
+    def _leave_to_inner(self, level: Level) -> bool:
+        """Whether a loop inside this one takes the checkpoint that is due, and a smaller one.
+
+        That is left to it once: if none comes of it, this loop takes one at its next head.
+        """
+        path, last = level.path(), self._saving.last_step
+        inside = [h for each, h in self._habits.items() if each[: len(path)] == path != each]
+        if level.habits.left_at == last or not level.habits.nests:
+            return False
+        if any(habits.rejected for habits in inside) or not self._states.is_thin(level):
+            return False
+        level.habits.left_at = last
+        return True
 
     def _take(self, level: Level) -> bool:
         """Copy a checkpoint, if one may be taken here."""

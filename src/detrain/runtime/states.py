@@ -107,6 +107,10 @@ class States:
         self._has_opaque = self._has_opaque or bool(found)
         return found
 
+    def is_thin(self, level: Level) -> bool:
+        """Whether the plan knows the few places that the way from this loop's head reads."""
+        return self._places(level) is not None
+
     def dead_at(self, level: Level) -> frozenset[str]:
         """The names that a checkpoint at a loop's head leaves out because nothing reads them."""
         cut = self._cut(level)

@@ -87,9 +87,9 @@ class Observer:
         """Give these answers next."""
         self._feed = deque(answers)
 
-    def go_live(self) -> None:
-        """Ask anew from now on."""
-        self._feed.clear()
+    def go_live(self, again: Iterable[Observation] = ()) -> None:
+        """Ask anew from now on, or once the answers that were given before are used up."""
+        self._feed = deque(again)
         self._rebuilding = False
 
     def ask(self, function: Any, args: Any, kwargs: Any) -> Any:
@@ -191,10 +191,12 @@ class Observer:
         return _getpid(), threading.get_ident()
 
     def _answer(self, name: str, ask: Callable[[], Any]) -> Any:
-        if self._rebuilding and self._feed and self._feed[0][0] == name:
+        if self._feed and self._feed[0][0] == name:
             observation = self._feed.popleft()
             value = _read(observation[1])
         else:
+            if not self._rebuilding:
+                self._feed.clear()  # it asks something else than before: it goes another way
             value = ask()
             observation = (name, _write(value))
         self._note(observation)

@@ -82,6 +82,8 @@ def _changes(body: ast.expr, name: str) -> bool:
 def outside_loops(subject: Subject) -> Iterator[Diagnostic]:
     """DT503: updates where no loop can be re-entered."""
     events = subject.source.lowered.events
+    if any(True for _ in library_loops(subject)):
+        return  # that says it all
     for op, around in subject.walk():
         if "update" not in events.get(op.site, ()) or op.span is None:
             continue
@@ -171,10 +173,20 @@ def _is_trainer(subject: Subject, owner: ast.expr, file: str) -> bool:
     return False
 
 
+def unknown_calls(subject: Subject) -> Iterator[Diagnostic]:
+    """DT903: calls that nothing is known of."""
+    for name, span in subject.source.lowered.unknown:
+        message = f"nothing is known of {name}: what it is given counts as changed by it"
+        yield Diagnostic("DT903", message, span)
+
+
 def _scopes(subject: Subject) -> Iterator[Scope]:
     for module in subject.source.modules:
         yield module.scope
     yield from subject.source.facts.functions.values()
 
 
-RULES = (live_generators, hidden_in_lambdas, outside_loops, own_checkpoints, library_loops)
+RULES = (
+    live_generators, hidden_in_lambdas, outside_loops, own_checkpoints, library_loops,
+    unknown_calls,
+)  # fmt: skip

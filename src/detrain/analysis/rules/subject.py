@@ -13,7 +13,7 @@ from detrain.analysis.frontend import Source
 from detrain.analysis.infer import Causes
 from detrain.analysis.loops import TrainingLoops
 from detrain.analysis.planning import trained_cells
-from detrain.analysis.program import Bind, Call, Loop, Op, Place, Span, blocks_of, walk_ops
+from detrain.analysis.program import Bind, Op, Place, Span, blocks_of, walk_ops
 from detrain.analysis.scopes import Scope
 from detrain.analysis.types import Cause
 from detrain.analysis.values import Tag
@@ -89,25 +89,6 @@ class Subject:
             for cause in self.causes_of(op, op.reads):
                 if cause.kind == "world":
                     found.setdefault(cause.site, op)
-        return found
-
-    @cached_property
-    def in_training(self) -> set[int]:
-        """The ops that run inside training loops, by calls too."""
-        found: set[int] = set()
-        done: set[str] = set()
-        todo: list[tuple[Op, ...]] = [
-            op.body
-            for _, block in self.cells.scopes
-            for op in walk_ops(block)
-            if isinstance(op, Loop) and op.label in self.loops.sites
-        ]
-        while todo:
-            for op in walk_ops(todo.pop()):
-                found.add(op.site)
-                if isinstance(op, Call) and op.function not in done:
-                    done.add(op.function)
-                    todo.append(self.cells.functions[op.function].body)
         return found
 
     def walk(self) -> Iterator[tuple[Op, tuple[Op, ...]]]:

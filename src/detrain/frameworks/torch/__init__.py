@@ -33,10 +33,19 @@ class Torch:
 
     name = "torch"
     transparent = frozenset({"_parameters", "_buffers", "_modules"})
-    gradient = "grad"
 
     def __init__(self) -> None:
         self._before: tuple[bool, bool, bool] | None = None
+
+    @property
+    def gradient(self) -> str:
+        """Where anything was compiled, gradients are not to be left out.
+
+        A compiled update would be compiled anew, perhaps to other bits, for the hook that watches.
+        """
+        compiler = sys.modules.get("torch._dynamo.utils")
+        compiled = compiler is not None and compiler.counters["frames"]["total"] > 0
+        return "" if compiled else "grad"
 
     def prepare(self) -> None:
         """Deterministic algorithms, without filling fresh memory: that is what makes them slow."""
