@@ -10,9 +10,9 @@ from detrain.analysis.expressions import kind_of
 from detrain.analysis.given import CALLED, Arguments, parameter_key
 from detrain.analysis.library import lookup
 from detrain.analysis.program import ELEMENT, Op
-from detrain.analysis.rows import Rows, rows_named
+from detrain.analysis.rows import LISTS, Rows, rows_named
 from detrain.analysis.scopes import Scope
-from detrain.analysis.values import NOTHING, SCALAR, Tags, Value
+from detrain.analysis.values import DEFINITIONS, NOTHING, SCALAR, Tags, Value
 
 __all__ = ["Calls"]
 
@@ -29,6 +29,7 @@ class Calls(Rows):
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             return self._super()
         if isinstance(node.func, ast.Attribute):
+            self.lowered.used_up.add(id(node.func.value))
             makes_text = node.func.attr in _MAKE_TEXT
             self.in_text += makes_text
             receiver, given = self.value(node.func.value), self._arguments(node)
@@ -96,6 +97,8 @@ class Calls(Rows):
             found.append(value)
             ways.append(block)
 
+        if callee.all_reads and any(callee.of(kind) for kind in DEFINITIONS):
+            self.look(Value(None, callee.all_reads, SCALAR), node)  # it decides what is called
         for key in callee.of("function"):
             with self.block() as block:
                 value = self.call_project(key, given, node)
@@ -158,6 +161,11 @@ class Calls(Rows):
         """Call a method, or a function of a module."""
         if receiver.of("super"):
             return self._super_method(receiver, name, given, node)
+        for key in receiver.of("class"):
+            method = self.facts.method(key, name)
+            if method is not None and "classmethod" in self._marks(key, name):
+                own = Value(tags=frozenset({("class", key)}))
+                return self.call_project(method.key, _with_self(own, given), node)
         if receiver.of("lib") or receiver.of("module") or receiver.of("class"):
             return self.called(self.attribute(receiver, name, node), given, node)
         if receiver.of("instance"):
@@ -175,6 +183,8 @@ class Calls(Rows):
                 ways.append(block)
         if ways:
             return self._one_of(found, ways, node)
+        if receiver.is_scalar and name in LISTS:
+            return self._listed(self.gathered([receiver, *given.all]), node)
         if receiver.is_scalar:
             return self.scalar([receiver, *given.all])
         return self._method_by_name(receiver, name, given, node)
@@ -199,7 +209,10 @@ class Calls(Rows):
                 value = self.call_project(method.key, _with_self(at, given), node)
             found.append(value)
             ways.append(block)
-        row = rows_named(name, self.facts.packages) if not ways or not receiver.of("held") else None
+        ordered = bool(receiver.of("sequence")) and "builtins.set" not in receiver.of("made")
+        row = None
+        if not ways or not receiver.of("held"):
+            row = rows_named(name, self.facts.packages, ordered=ordered)
         if row is not None:
             with self.block() as block:
                 value = self._apply(row, row.name, receiver, given, node)
@@ -231,6 +244,8 @@ class Calls(Rows):
             if "staticmethod" in marks:
                 return self.call_project(method.key, given, node)
             own = replace(receiver, tags=frozenset({("instance", key)}))
+            if "classmethod" in marks:
+                own = Value(tags=frozenset({("class", key)}))
             return self.call_project(method.key, _with_self(own, given), node)
         if facts.has_field(key, name) or name in facts.classes[key].scope.bound:
             return self.called(self.attribute(receiver, name, node), given, node)
@@ -332,6 +347,7 @@ class Calls(Rows):
         if scope.yields:
             # Its code runs where its items are asked for, which may be anywhere.
             facts.reach(key)
+            self.note_call(key, node)
             self.lowered.given_away.add(key)
             return self.made(
                 (), [Value(place) for place in places if place != NONE],
@@ -365,8 +381,11 @@ class Calls(Rows):
         named = dict(given.named)
         spread = self._spread(given, node)
         values: list[Value] = []
+        if spread is not None and given.positional:
+            # Which is which is not known: a star may stand before them.
+            spread = self.container([*given.positional, self._of_spread(spread)], node)
         for number, name in enumerate(plain):
-            if number < len(given.positional):
+            if number < len(given.positional) and spread is None:
                 values.append(given.positional[number])
             elif name in named:
                 values.append(named.pop(name))
@@ -387,12 +406,20 @@ class Calls(Rows):
     def _spread(self, given: Arguments, node: ast.AST) -> Value | None:
         if not given.spread:
             return None
-        return given.spread[0] if len(given.spread) == 1 else self.container(given.spread, node)
+        if len(given.spread) == 1:
+            return given.spread[0]
+        return self.container([self._of_spread(each) for each in given.spread], node)
+
+    def _of_spread(self, value: Value) -> Value:
+        """One of the arguments that are given as `*` or `**`."""
+        if not value.of("sequence"):
+            return Value(value.place, value.reads)
+        at = (*value.place, ELEMENT) if value.place is not None else None
+        return Value(at, value.reads, self.elements(value))
 
     def _default(self, scope: Scope, name: str, spread: Value | None) -> Value:
         if spread is not None:
-            elements = self.elements(spread) if spread.of("sequence") else NOTHING
-            return Value(spread.place, spread.reads, elements)
+            return self._of_spread(spread)
         key = f"{scope.key}/{name}="
         if key in self.facts.variables:
             tags = frozenset(self.facts.variables[key])

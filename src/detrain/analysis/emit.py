@@ -82,6 +82,13 @@ class Lowered:
     varies: list[tuple[str, str, Span]] = field(default_factory=list)
     """Calls whose bits may vary: the row's name, why, and where."""
 
+    used_up: set[int] = field(default_factory=set)
+    """Calls of which an element or a method is asked at once, so that nobody keeps the result."""
+
+    def is_used_up(self, node: ast.AST) -> bool:
+        """Whether nobody keeps the result of a call."""
+        return id(node) in self.used_up
+
     def mark(self, site: int, event: str) -> None:
         """Note that something is trained at an op."""
         self.events.setdefault(site, set()).add(event)
@@ -90,6 +97,10 @@ class Lowered:
 def unique(places: tuple[Place, ...]) -> tuple[Place, ...]:
     """Each place once."""
     return tuple(dict.fromkeys(places))
+
+
+def _matters(names: frozenset[str] | None, name: str) -> bool:
+    return names is None or name in names
 
 
 class Emitting:
@@ -110,7 +121,9 @@ class Emitting:
         self.loops = 0
         """How many loops are around this place."""
         self.unsure: frozenset[str] | None = frozenset()
-        """Variables whose writes an exception may skip; None: all."""
+        """Variables whose writes an exception may skip; None: all. Nothing outside of a `try`."""
+        self.tried = 0
+        """How many loops are around the innermost `try`."""
 
     # ---------------------------------------------------------------- names
 
@@ -186,11 +199,35 @@ class Emitting:
 
     def _write(self, target: Place, op: Op, node: ast.AST) -> None:
         """An op that binds: one that an exception may skip is one that may not happen."""
-        skipped = self.unsure is None or target[0] in self.unsure
-        if skipped and len(target) == 1 and not target[0].startswith("%"):
+        if self._may_be_skipped(target):
             self.out.append(Branch((), (op,), site=self._site(), span=self.span(node)))
         else:
             self.out.append(op)
+
+    def _may_be_skipped(self, target: Place) -> bool:
+        head = target[0]
+        if head.startswith(("%", "@")):
+            return False
+        if self.in_try and (_matters(self.unsure, head) or len(target) > 1):
+            return True
+        if self.is_local(head) or self.scope.kind != "function":
+            return False
+        # A generator binds when it is gone on with; a closure's variable is one of several.
+        return (
+            (self.is_guarded and _matters(self.facts.guarded[self.scope.key], head))
+            or self.scope.yields
+            or head.rpartition("/")[0] in self.facts.repeated
+        )
+
+    @property
+    def in_try(self) -> bool:
+        """Whether an exception may leave this place for another one in the same function."""
+        return self.unsure != frozenset()
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether an exception may leave this function for a handler."""
+        return self.scope.kind == "function" and self.scope.key in self.facts.guarded
 
     def bind_value(self, target: Place, value: Value, node: ast.AST) -> int:
         """Bind a place to a value."""
@@ -246,11 +283,24 @@ class Emitting:
         self, key: str, arguments: tuple[Place, ...], node: ast.AST, target: Place | None = None
     ) -> None:
         """A call of a function of the project."""
+        own = self.lowered.copies.get(key, key)
         self.facts.reach(key)
+        if self.in_try:
+            self.facts.guard(own, self.unsure)
+        if self.is_guarded:
+            self.facts.guard(own, self.facts.guarded[self.scope.key])
+        self.note_call(own, node)
         if target is not None:
             self._bound(target)
         op = Call(key, arguments, target, site=self._site(), span=self.span(node))
         self.out.append(op)
+
+    def note_call(self, key: str, node: ast.AST, *, again: bool = False) -> None:
+        """Note where a function is called, and whether it is more than once."""
+        own = self.scope.key if self.scope.kind == "function" else ""
+        again = again or self.loops > 0 or bool(self.renamed) or own in self.facts.repeated
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        self.facts.called(key, f"{self.scope.module.name}:{line}:{column}", again=again)
 
     @contextmanager
     def block(self) -> Iterator[list[Op]]:

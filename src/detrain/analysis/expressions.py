@@ -15,9 +15,9 @@ from detrain.analysis.emit import GRADIENTS, OWN, Emitting, unique
 from detrain.analysis.library import lookup
 from detrain.analysis.program import ELEMENT, Place
 from detrain.analysis.scopes import Code
-from detrain.analysis.values import NOTHING, SCALAR, Tag, Tags, Value
+from detrain.analysis.values import DEFINITIONS, NOTHING, SCALAR, Tag, Tags, Value
 
-__all__ = ["NAMESPACES", "Expressions", "kind_of"]
+__all__ = ["ITERATORS", "NAMESPACES", "OPERATORS", "Expressions", "kind_of"]
 
 NAMESPACES = frozenset(
     {
@@ -27,8 +27,30 @@ NAMESPACES = frozenset(
 )  # fmt: skip
 """What makes objects that only have fields: each field is told apart from the others."""
 
+ITERATORS = frozenset(
+    {
+        "builtins.enumerate", "builtins.iter", "builtins.reversed", "builtins.zip", "tqdm.tqdm",
+        "itertools.islice", "itertools.cycle", "itertools.chain", "itertools.repeat",
+    }
+)  # fmt: skip
+"""What goes over its arguments, one item after the other."""
+
 _FACTS_OF_SHAPE = frozenset({"shape", "dtype", "device", "ndim", "itemsize", "is_cuda", "layout"})
 _OWN_PARTS = {"optimizer": frozenset({"param_groups", "defaults"})}
+
+
+OPERATORS = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.MatMult: "matmul", ast.Div: "truediv",
+    ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.Pow: "pow", ast.LShift: "lshift",
+    ast.RShift: "rshift", ast.BitOr: "or", ast.BitXor: "xor", ast.BitAnd: "and",
+}  # fmt: skip
+"""What the special methods of operators are called."""
+
+
+_COMPARISONS = {
+    ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE: "__le__", ast.Gt: "__gt__",
+    ast.GtE: "__ge__", ast.In: "__contains__", ast.NotIn: "__contains__",
+}  # fmt: skip
 
 
 @cache
@@ -66,7 +88,11 @@ class Expressions(Emitting):
 
     def _combined(self, nodes: list[ast.AST], node: ast.AST) -> Value:
         """A value computed from others: a number if they all are, an array if one is."""
-        values = [self.value(each) for each in nodes if isinstance(each, ast.expr)]
+        return self._combination(
+            [self.value(each) for each in nodes if isinstance(each, ast.expr)], node
+        )
+
+    def _combination(self, values: list[Value], node: ast.AST) -> Value:
         if all(value.is_scalar for value in values):
             return self.scalar(values)
         sequences = [value for value in values if value.of("sequence") or value.of("iterates")]
@@ -89,10 +115,33 @@ class Expressions(Emitting):
         self.in_text += 1
         values = [self.value(each) for each in (*(part.value for part in parts), *specs)]
         self.in_text -= 1
+        for value in values:
+            for method in ("__format__", "__str__", "__repr__"):
+                self.asked(value, method, node)
         return self.scalar(values)
+
+    def asked(self, value: Value, method: str, node: ast.AST) -> None:
+        """A special method of the project that may be called, if the value has it."""
+        with self.block() as block:
+            self.call_method(value, method, [], node)
+        self.branch((), block, [], node)
+
+    def _value_BinOp(self, node: ast.BinOp) -> Value:
+        left, right = self.value(node.left), self.value(node.right)
+        name = OPERATORS.get(type(node.op), "")
+        found = self.call_method(left, f"__{name}__", [right], node)
+        if found is None:
+            found = self.call_method(right, f"__r{name}__", [left], node)
+        return found if found is not None else self._combination([left, right], node)
 
     def _value_Compare(self, node: ast.Compare) -> Value:
         values = [self.value(each) for each in (node.left, *node.comparators)]
+        for other, op in zip(values[1:], node.ops, strict=True):
+            name = _COMPARISONS.get(type(op), "")
+            asked, given = (other, values[0]) if name == "__contains__" else (values[0], other)
+            with self.block() as block:
+                self.call_method(asked, name, [given], node)
+            self.branch((), block, [], node)
         if all(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
             return self.scalar(values)
         if all(value.is_scalar for value in values):
@@ -108,13 +157,12 @@ class Expressions(Emitting):
         if place is None:
             return Value(tags=frozenset({("lib", f"builtins.{name}")}))
         tags = self.tags_at(place)
-        if tags and all(tag[0] in ("lib", "module", "class", "function") for tag in tags):
-            # Definitions and imports are there from the start and never change.
-            captured_state = any(tag[0] == "function" for tag in tags)
-            return Value(place if captured_state and len(tags) > 1 else None, (), tags)
+        if tags and all(tag[0] in DEFINITIONS for tag in tags):
+            # Definitions and imports are there from the start and never change, if it is one.
+            return Value(place if len(tags) > 1 else None, (), tags)
         if tags == SCALAR:
             return Value(None, (place,), tags)
-        return Value(place, (), tags)
+        return Value(place, (), _kept_iterator(tags))
 
     def _value_NamedExpr(self, node: ast.NamedExpr) -> Value:
         value = self.value(node.value)
@@ -208,7 +256,8 @@ class Expressions(Emitting):
         return self._comprehension(node, [node.key, node.value])
 
     def _value_GeneratorExp(self, node: ast.GeneratorExp) -> Value:
-        return self._comprehension(node, [node.elt])
+        value = self._comprehension(node, [node.elt])
+        return Value(value.place, value.reads, value.tags | {("iterator",)})
 
     def _comprehension(self, node: ast.expr, gives: list[ast.expr]) -> Value:
         """A comprehension is a loop that fills a new container."""
@@ -256,10 +305,10 @@ class Expressions(Emitting):
 
     def _value_BoolOp(self, node: ast.BoolOp) -> Value:
         first = self.value(node.values[0])
-        if first.is_scalar and all(
-            isinstance(each, ast.Compare | ast.Constant | ast.UnaryOp) for each in node.values[1:]
-        ):
-            return self.scalar([first, *(self.value(each) for each in node.values[1:])])
+        with self.block() as block:
+            others = [self.value(each) for each in node.values[1:]]
+        if not block and all(value.is_scalar for value in (first, *others)):
+            return self.scalar([first, *others])
         rest = node.values[1] if len(node.values) == 2 else ast.BoolOp(node.op, node.values[1:])
         return self._either(first, [rest], node, own=first)
 
@@ -295,18 +344,32 @@ class Expressions(Emitting):
 
     def function_value(self, node: Code) -> Value:
         """A function of the project as a value."""
-        if isinstance(node, ast.Lambda):
-            given = [self.value(e) for e in (*node.args.defaults, *node.args.kw_defaults) if e]
-            for each in given:
-                self.look(each, node)
         for inner in self.scope.inner:
             if inner.node is node:
+                self._defaults(node, inner.key)
                 return Value(tags=frozenset({("function", inner.key)}))
         return Value()
+
+    def _defaults(self, node: Code, key: str) -> None:
+        """Default arguments are computed where a function is defined, and kept."""
+        a = node.args
+        plain = [*a.posonlyargs, *a.args]
+        pairs = [
+            *zip(plain[len(plain) - len(a.defaults) :], a.defaults, strict=True),
+            *((name, each) for name, each in zip(a.kwonlyargs, a.kw_defaults, strict=True) if each),
+        ]
+        for name, default in pairs:
+            if isinstance(default, ast.Constant):
+                continue
+            found = self.value(default)
+            place = (f"{key}/{name.arg}=",)
+            self.facts.learn(self.facts.variables[place[0]], found.tags)
+            self.bind_value(place, found, node)
 
     # ---------------------------------------------------------------- attributes and elements
 
     def _value_Attribute(self, node: ast.Attribute) -> Value:
+        self.lowered.used_up.add(id(node.value))
         return self.attribute(self.value(node.value), node.attr, node)
 
     def attribute(self, value: Value, name: str, node: ast.AST) -> Value:
@@ -318,6 +381,11 @@ class Expressions(Emitting):
             return self._of_library(names, name)
         if value.of("class"):
             return self._of_class(value, name)
+        for key in value.of("function"):
+            if f"{key}'{name}" in self.facts.variables:
+                known = self.facts.variables[f"{key}'{name}"]
+                tags = NOTHING if ("unknown",) in known else frozenset(known)
+                return Value((f"{key}'{name}",), value.reads, tags)
         if name == "grad" and not any(self.facts.has_field(k, name) for k in value.of("instance")):
             return Value(GRADIENTS, value.all_reads, frozenset({("made", "torch.zeros_like")}))
         if value.of("instance"):
@@ -391,12 +459,16 @@ class Expressions(Emitting):
             found_tags = NOTHING if ("unknown",) in tags else frozenset(tags)
             if found_tags == SCALAR:
                 return Value(None, (*value.reads, (*place, name)), SCALAR)
-            return Value((*place, name), value.reads, found_tags)
+            return Value((*place, name), value.reads, _kept_iterator(found_tags))
         in_class = self._of_class(Value(None, (), frozenset(("class", k) for k in keys)), name)
         if in_class.place is not None:
             return in_class
         if name == "training" and place is not None:
             return Value(None, (*value.reads, (*place, name)), SCALAR)
+        if not name.startswith("__"):
+            found = self.call_method(value, "__getattr__", [Value(tags=SCALAR)], node)
+            if found is not None:
+                return found
         return self._opaque(value, name)
 
     def _of_namespace(self, value: Value, name: str) -> Value:
@@ -409,6 +481,7 @@ class Expressions(Emitting):
         return Value(None, (*value.reads, *reads), SCALAR)  # command lines give plain values
 
     def _value_Subscript(self, node: ast.Subscript) -> Value:
+        self.lowered.used_up.add(id(node.value))
         value, index = self.value(node.value), self.value(node.slice)
         own = self.call_method(value, "__getitem__", [index], node)
         if own is not None:
@@ -418,6 +491,8 @@ class Expressions(Emitting):
             return Value(tags=value.tags)  # a generic alias: list[int]
         if value.of("sequence") and all(tag[0] in ("sequence", "made") for tag in value.tags):
             tags = self.elements(value)
+            if isinstance(node.slice, ast.Slice):  # a new list, or a part of an array
+                return self.made(reads, [self.item_of(value, node), value], value.tags, node)
             if value.place is None or (tags and tags == SCALAR):
                 return Value(None, unique((*value.all_reads, *reads)), tags)
             return Value((*value.place, ELEMENT), reads, tags)
@@ -432,3 +507,10 @@ class Expressions(Emitting):
         if held and not kept:
             return Value((*value.place, ELEMENT), reads, held)
         return Value(value.place, reads, kept)
+
+
+def _kept_iterator(tags: Tags) -> Tags:
+    """What a variable or field may be; an iterator that is kept there is gone on with."""
+    if any(tag[0] == "made" and tag[1] in ITERATORS for tag in tags):
+        return tags | {("iterator",)}
+    return tags

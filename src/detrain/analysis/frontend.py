@@ -64,7 +64,9 @@ def _collect(scope: Scope, facts: Facts) -> None:
             if scope.kind == "class" and inner.parameters():
                 first = inner.parameters()[0]
                 name = f"{inner.key}/{first}" if first in inner.captured else f"{inner.key}:{first}"
-                facts.variables[name].add(("instance", scope.key))
+                marks = {getattr(e, "id", "") for e in getattr(inner.node, "decorator_list", ())}
+                if not marks & {"staticmethod", "classmethod"}:
+                    facts.variables[name].add(("instance", scope.key))
         _collect(inner, facts)
 
 

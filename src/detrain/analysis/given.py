@@ -86,7 +86,7 @@ class GivingAway(Expressions):
         for value in called:
             with self.block() as block:
                 result = self._call_with(value, everything, node)
-            if row.name.endswith("Optimizer.step"):
+            if row.name.startswith("torch.optim.") and row.name.endswith(".step"):
                 self.out.extend(block)  # a closure is surely called, and first
             elif how:
                 label = self.label("P", node)
@@ -112,6 +112,7 @@ class GivingAway(Expressions):
                     known = self.facts.variables[parameter_key(scope, name)]
                     self.facts.learn(known, UNKNOWN)
             self.lowered.given_away.add(key)
+            self.note_call(key, node, again=True)
             self.call_function(key, tuple(places), node, target)
         return target
 
@@ -124,22 +125,22 @@ class GivingAway(Expressions):
         others = [v for v in given.all if not v.is_scalar]
         everything = self.made((), others, NOTHING, node).place if others else NONE
         assert everything is not None
-        result: Place | None = None
         at = Value((*holder.place, ELEMENT), holder.reads)
-        for key in holder.of("held"):
-            for name in dict.fromkeys(names):
-                method = self.facts.method(key, name)
-                if method is None:
-                    continue
-                with self.block() as block:
-                    bound = replace(at, tags=frozenset({("bound", method.key)}))
-                    result = self._call_with(bound, everything, node)
-                self.branch((), block, [], node)
-        for key in holder.of("kept"):
+        methods = (
+            self.facts.method(key, name)
+            for key in holder.of("held")
+            for name in dict.fromkeys(names)
+        )
+        called: list[Tag] = [("bound", each.key) for each in methods if each is not None]
+        called += [("function", key) for key in holder.of("kept")]
+        if not called:
+            return None
+        result = self.temporary()
+        self.bind(result, "pure", (), node)
+        for tag in called:
             with self.block() as block:
-                result = self._call_with(
-                    replace(at, tags=frozenset({("function", key)})), everything, node
-                )
+                found = self._call_with(replace(at, tags=frozenset({tag})), everything, node)
+                self.bind(result, "alias", (found,), node)
             self.branch((), block, [], node)
         return result
 

@@ -7,10 +7,14 @@ import ast
 from detrain.analysis.emit import NONE, unique
 from detrain.analysis.expressions import kind_of
 from detrain.analysis.given import ITERATED, Arguments, GivingAway
+from detrain.analysis.library import lookup
 from detrain.analysis.program import ELEMENT, Place
 from detrain.analysis.values import NOTHING, SCALAR, Tags, Value
 
 __all__ = ["Items"]
+
+_RUNNING = frozenset({"builtins.map", "builtins.filter", "builtins.open", "itertools.count"})
+"""What makes iterators."""
 
 
 class Items(GivingAway):
@@ -18,6 +22,7 @@ class Items(GivingAway):
 
     def item_of(self, value: Value, node: ast.AST) -> Value:
         """An item of what is iterated over."""
+        self.advance(value, node)
         for key in value.of("generator"):
             return self._from_generator(value, key, node)
         own = self.call_method(value, "__iter__", [], node)
@@ -54,6 +59,18 @@ class Items(GivingAway):
         ):
             tags = frozenset({("made", "torch.nn.Parameter")})
         return Value(value.place, value.reads, tags)
+
+    def advance(self, value: Value, node: ast.AST) -> None:
+        """Go on with an iterator, or with what may be one: where it stands is part of it."""
+        if value.place is None or value.is_scalar:
+            return
+        unknown = all(
+            tag[0] in ("held", "kept") or (tag[0] == "made" and lookup(tag[1]) is None)
+            for tag in value.tags
+        )
+        kept = any(tag[0] in ("iterator", "iterates", "generator") for tag in value.tags)
+        if unknown or kept or _RUNNING & set(value.of("made")):
+            self.mutate(value.place, value.reads, node)
 
     def _from_generator(self, value: Value, key: str, node: ast.AST) -> Value:
         """The next item of a generator of the project: some of its code runs."""

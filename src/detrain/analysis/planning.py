@@ -37,6 +37,7 @@ from detrain.analysis.program import (
 )
 from detrain.analysis.scopes import Module, Scope
 from detrain.analysis.types import Cause
+from detrain.analysis.values import DEFINITIONS
 from detrain.plan import Action, Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
 
 __all__ = ["Variable", "plan_python", "trained_cells"]
@@ -47,7 +48,7 @@ VARYING = frozenset({"clock", "entropy", "memory", "network"})
 _DEEPEST = 3
 """How many fields a place of an outer level may have; what lies deeper is taken with its holder."""
 
-_DEFINITIONS = frozenset({"lib", "module", "class", "function"})
+
 _TRAINED = frozenset({"model", "optimizer", "scheduler", "scaler", "average"})
 
 
@@ -97,15 +98,25 @@ class _Planning:
         self._once = _made_once(source.program, source.lowered.given_away)
 
     def cuts(self) -> list[list[Cut]]:
-        """The cuts of all training loops: for each stack of loops, all calls that lead to it."""
+        """The cuts of all training loops: for each stack of loops, all calls that lead to it.
+
+        A loop that is also reached through a loop which is no place to stop has none.
+        """
         sites = self._loops.sites
         found: dict[tuple[str, ...], list[Cut]] = {}
         entries: Counter[str] = Counter()
+        unclear: set[tuple[str, ...]] = set()
         for cut in cuts_of(self._source.program, lambda op: op.label in sites):
             entries.update(set(cut.scopes))
-            if all(label in sites for label in cut.labels):
-                found.setdefault(cut.labels, []).append(cut)
-        return [each for each in found.values() if all(self._is_known(c, entries) for c in each)]
+            labels = tuple(label for label in cut.labels if label in sites)
+            found.setdefault(labels, []).append(cut)
+            if labels != cut.labels:
+                unclear.add(labels)
+        return [
+            cuts
+            for labels, cuts in found.items()
+            if labels not in unclear and all(self._is_known(cut, entries) for cut in cuts)
+        ]
 
     def _is_known(self, cut: Cut, entries: Counter[str]) -> bool:
         """Whether all calls that lead to a cut are known."""
@@ -201,7 +212,7 @@ class _Planning:
             return
         below = self._cells.below({cell})
         if not below & wrong:
-            changed = any(cell in level.changed for level in derived.levels)
+            changed = any(not below.isdisjoint(level.changed) for level in derived.levels)
             why = "made again on the way to this loop" if changed else "as the setup makes it"
             yield PlanItem(variable.place, "rebuild", why, line, file)
             return
@@ -348,7 +359,7 @@ class _Planning:
 
     def _is_definition(self, key: str) -> bool:
         tags = self._source.facts.variables.get(key, set())
-        return bool(tags) and all(tag[0] in _DEFINITIONS for tag in tags)
+        return len(tags) == 1 and all(tag[0] in DEFINITIONS for tag in tags)
 
     def _written_at(self, cell: Cell) -> tuple[int, str]:
         """The first line that binds a variable."""
@@ -380,10 +391,15 @@ class _Planning:
             if cause.kind == "world" and cause.what in VARYING:
                 why = f"the {cause.what} reaches what is trained, or decides which way it goes"
                 yield PlanItem(print_op(op), "record", why, op.span.line, op.span.file)
-            elif cause.kind == "race":
+            elif cause.kind == "race" and not _is_loader(op):
                 action: Action = "rekey" if isinstance(op, Draw) else "refuse"
                 why = "its bits depend on the order in which parallel work is done"
                 yield PlanItem(print_op(op), action, why, op.span.line, op.span.file)
+
+
+def _is_loader(op: Op) -> bool:
+    """Whether an op is the workers of a loader: what they draw is keyed, the rest is their own."""
+    return isinstance(op, Loop) and op.label.rpartition(":")[2].startswith("W")
 
 
 def _ops(source: Source) -> dict[int, Op]:

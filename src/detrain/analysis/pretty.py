@@ -172,7 +172,7 @@ def _parse_block(lines: list[_Line], depth: int) -> tuple[Op, ...]:
     return tuple(ops)
 
 
-_PLACE = r"[@\w]\S*"
+_PLACE = r"[@%\w]\S*"
 
 
 def _parse_op(line: _Line, lines: list[_Line]) -> Op:

@@ -7,22 +7,14 @@ from dataclasses import replace
 from functools import cache
 
 from detrain.analysis.emit import GRADIENTS, OWN, unique
-from detrain.analysis.expressions import NAMESPACES, kind_of
+from detrain.analysis.expressions import ITERATORS, NAMESPACES, kind_of
 from detrain.analysis.given import CALLED, TRAIN_OPS, Arguments
 from detrain.analysis.items import Items
 from detrain.analysis.library import ROWS, Row, lookup
 from detrain.analysis.program import ELEMENT, Place
 from detrain.analysis.values import NOTHING, SCALAR, Tag, Value
 
-__all__ = ["Rows", "rows_named"]
-
-_ITERATORS = frozenset(
-    {
-        "builtins.enumerate", "builtins.iter", "builtins.reversed", "builtins.zip", "tqdm.tqdm",
-        "itertools.islice", "itertools.cycle", "itertools.chain", "itertools.repeat",
-    }
-)  # fmt: skip
-"""What goes over its arguments, one item after the other."""
+__all__ = ["LISTS", "Rows", "rows_named"]
 
 _CHOOSES = frozenset({"builtins.max", "builtins.min", "builtins.sum", "builtins.abs"})
 _COPIES = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})
@@ -37,10 +29,13 @@ _SCALARS = frozenset(
 
 _SCALAR_METHODS = frozenset(
     {
-        "item", "tolist", "numel", "size", "dim", "nelement", "format", "join", "split", "strip",
+        "item", "numel", "size", "dim", "nelement", "format", "join", "strip",
         "lower", "upper", "startswith", "endswith", "replace", "get_last_lr", "get_lr", "is_alive",
     }
 )  # fmt: skip
+
+LISTS = frozenset({"tolist", "split", "rsplit", "splitlines"})
+"""What gives a new list of plain values, called on what is no array."""
 
 _SCALAR_MODULES = ("math.", "time.", "os.path.", "datetime.", "random.random", "random.randint",
                    "random.uniform", "random.gauss", "random.randrange")  # fmt: skip
@@ -66,6 +61,14 @@ _FILLS = frozenset(
     {"uniform_", "normal_", "zero_", "fill_", "copy_", "exponential_", "bernoulli_", "random_",
      "cauchy_", "geometric_", "log_normal_", "fill"}
 )  # fmt: skip
+_TEXT = ("__str__", "__repr__", "__format__")
+_SPECIAL: dict[str, tuple[str, ...]] = {
+    "builtins.len": ("__len__",), "builtins.print": _TEXT, "builtins.str": _TEXT,
+    "builtins.repr": _TEXT, "builtins.format": _TEXT, "builtins.bool": ("__bool__", "__len__"),
+    "builtins.int": ("__int__", "__index__"), "builtins.float": ("__float__",),
+    "builtins.abs": ("__abs__",), "builtins.hash": ("__hash__",), "builtins.round": ("__round__",),
+}  # fmt: skip
+"""Methods that a built-in function calls on what it is given."""
 _DATES = frozenset({"time.strftime", "time.ctime", "time.asctime"})
 _EXECUTES = frozenset({"builtins.exec", "builtins.eval"})
 _MODES = frozenset({"torch.nn.Module.train", "torch.nn.Module.eval"})
@@ -84,6 +87,9 @@ class Rows(Items):
             self.lowered.varies.append((row.name, row.varies, self.span(node)))
         own = [receiver] if receiver is not None else []
         values = [*own, *given.all]
+        for method in _SPECIAL.get(row.name, ()):
+            for value in given.all:
+                self.asked(value, method, node)
         if row.name in _MODES and receiver is not None and receiver.place is not None:
             self.bind((*receiver.place, "training"), "pure", self.gathered(given.all), node)
             return receiver
@@ -94,6 +100,9 @@ class Rows(Items):
         reads += self._asked(row, receiver, given, reads, node)
         self._callbacks(row, receiver, given, node)
         self._changes(row, receiver, given, reads, node)
+        if row.name not in ITERATORS:
+            for value in given.all:
+                self.advance(value, node)
         if row.name in _GRADIENTS:
             self._event("gradient", node)
         if row.emits and row.name != "tqdm.tqdm":
@@ -122,7 +131,7 @@ class Rows(Items):
 
     def look_at_all(self, name: str, node: ast.AST) -> None:
         """`globals()`, `exec` and the like: every variable of the module may be looked at."""
-        if self.scope.kind == "function" or self.loops:
+        if self.scope.kind == "function" or self.loops or not self.lowered.is_used_up(node):
             self.lowered.opened.append(self.span(node))
         module = self.scope.module
         places = tuple((module.prefix + each,) for each in sorted(module.scope.bound))
@@ -256,11 +265,13 @@ class Rows(Items):
         short = row.name.rpartition(".")[2]
         if _is_scalar(row.name, short):
             return Value(None, reads, SCALAR)
+        if short == "tolist":
+            return self._listed(reads, node)
         if row.name in _CHOOSES and all(value.is_scalar for value in given.all):
             return Value(None, reads, SCALAR)
         if row.name == "builtins.next" and given.positional:
             return self.item_of(given.positional[0], node)
-        if row.name in _ITERATORS:
+        if row.name in ITERATORS:
             return self._iterator(row.name, given, reads, node)
         if row.name in _COPIES or row.name == "builtins.set":
             return self._copy(row.name, given, reads, node)
@@ -299,6 +310,12 @@ class Rows(Items):
             made = self.made(scalars, values, frozenset(tags), node, row.makes)
         return self._known(row, made, values, given, node)
 
+    def _listed(self, reads: tuple[Place, ...], node: ast.AST) -> Value:
+        """A new list of plain values."""
+        key = self.position(node)
+        self.facts.learn(self.facts.elements[key], SCALAR)
+        return self.made(reads, [], frozenset({("sequence", key)}), node)
+
     def _known(
         self, row: Row, made: Value, values: list[Value], given: Arguments, node: ast.AST
     ) -> Value:
@@ -330,7 +347,8 @@ class Rows(Items):
     ) -> Value:
         over = [value for value in given.positional if not value.is_scalar]
         if not over:
-            return Value(None, reads, SCALAR)
+            found = self._listed(reads, node)
+            return replace(found, tags=found.tags | {("iterator",)})
         inner = frozenset(t for value in over for t in value.tags)
         if name in ("builtins.enumerate", "builtins.zip"):
             return self.made(reads, over, frozenset({("iterates", "pairs")}), node)
@@ -402,10 +420,16 @@ def _methods() -> dict[str, list[Row]]:
 
 
 @cache
-def rows_named(name: str, packages: frozenset[str]) -> Row | None:
-    """What all methods of a name may do, in the libraries that a program imports."""
+def rows_named(name: str, packages: frozenset[str], *, ordered: bool = False) -> Row | None:
+    """What all methods of a name may do, in the libraries that a program imports.
+
+    `ordered` is a list, a tuple or a dictionary, and no set.
+    """
     rows = [
-        r for r in _methods().get(name, []) if r.name.partition(".")[0] in packages | {"builtins"}
+        r
+        for r in _methods().get(name, [])
+        if r.name.partition(".")[0] in packages | {"builtins"}
+        and not (ordered and r.name.startswith(("builtins.set.", "builtins.frozenset.")))
     ]
     if not rows:
         return None

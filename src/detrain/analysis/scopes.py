@@ -45,13 +45,17 @@ class Scope:
 
     @cached_property
     def key(self) -> str:
-        """Its name in the whole program, without dots: `train`, `Net/forward`, `utils:train`."""
-        path = (
-            self.qualname.replace(".<locals>", "").replace(".", "/").replace("<lambda>", "lambda")
-        )
-        if self.name == "<lambda>" or self.is_another:
-            path += f"@{getattr(self.node, 'lineno', 0)}:{getattr(self.node, 'col_offset', 0)}"
-        return f"{self.module.prefix}{path}"
+        """Its name in the whole program, without dots: `train`, `Net/forward`, `utils:train`.
+
+        Lambdas, and what is defined a second time under one name, have their place in it too.
+        """
+        if self.parent is None:
+            return self.module.prefix
+        name = self.name.replace("<lambda>", "lambda")
+        if self.is_another or self.name == "<lambda>":
+            name += f"@{getattr(self.node, 'lineno', 0)}:{getattr(self.node, 'col_offset', 0)}"
+        between = "/" if self.parent.parent is not None else ""
+        return f"{self.parent.key}{between}{name}"
 
     @cached_property
     def space(self) -> str:
@@ -258,6 +262,11 @@ class _Collect(ast.NodeVisitor):
     def visit_MatchAs(self, node: ast.MatchAs) -> None:
         if node.name:
             self._scope.bound.add(node.name)
+        self.generic_visit(node)
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        if node.rest:
+            self._scope.bound.add(node.rest)
         self.generic_visit(node)
 
     def visit_MatchStar(self, node: ast.MatchStar) -> None:

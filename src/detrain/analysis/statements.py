@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from detrain.analysis.calls import Calls
-from detrain.analysis.emit import GRADIENTS, LoopFacts, unique
-from detrain.analysis.expressions import NAMESPACES
+from detrain.analysis.emit import GRADIENTS, LoopFacts
+from detrain.analysis.expressions import NAMESPACES, OPERATORS
 from detrain.analysis.given import Arguments
-from detrain.analysis.program import ELEMENT, Function
+from detrain.analysis.program import ELEMENT, Function, Place
 from detrain.analysis.scopes import Code, Scope, own_nodes
 from detrain.analysis.values import SCALAR, Class, Value
 
 __all__ = ["Statements"]
 
 _INTERRUPTS = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit"})
+
+
+@dataclass(frozen=True)
+class _Over:
+    """What a loop goes over, and what that goes over by itself, one item with one."""
+
+    node: ast.expr
+    value: Value
+    by: str = ""
+    parts: list[_Over] = field(default_factory=list)
 
 
 class Statements(Calls):
@@ -61,7 +72,6 @@ class Statements(Calls):
 
     def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         value = self.function_value(node)
-        self._defaults(node, value)
         for decorator in node.decorator_list:
             made = self.value(decorator)
             if made.of("function"):
@@ -71,23 +81,6 @@ class Statements(Calls):
                 value = Value(given.place, given.reads, given.tags | value.tags)
         if self.scope.kind != "class":
             self._bind_name(node.name, value, node)
-
-    def _defaults(self, node: ast.FunctionDef | ast.AsyncFunctionDef, value: Value) -> None:
-        key = value.of("function")
-        a = node.args
-        plain = [*a.posonlyargs, *a.args]
-        pairs = [
-            *zip(plain[len(plain) - len(a.defaults) :], a.defaults, strict=True),
-            *((name, each) for name, each in zip(a.kwonlyargs, a.kw_defaults, strict=True) if each),
-        ]
-        for name, default in pairs:
-            if isinstance(default, ast.Constant) or not key or default is None:
-                continue
-            found = self.value(default)
-            place = (f"{key[0]}/{name.arg}=",)
-            self.facts.learn(self.facts.variables[place[0]], found.tags)
-            self.bind_value(place, found, node)
-            self.bound_globals.update({place[0]} if self.scope.kind == "function" else ())
 
     def _ClassDef(self, node: ast.ClassDef) -> None:
         scope = next((each for each in self.scope.inner if each.node is node), None)
@@ -211,7 +204,9 @@ class Statements(Calls):
 
     def _kept(self, value: Value, node: ast.AST) -> Value:
         """A value that stays what it is when variables change."""
-        if value.place is None or value.place[0].startswith("%"):
+        if value.is_scalar or (value.place is not None and value.place[0].startswith("%")):
+            return value
+        if value.place is None and value.is_definition:
             return value
         target = self.temporary()
         self.bind_value(target, value, node)
@@ -228,10 +223,13 @@ class Statements(Calls):
             ast.copy_location(ast.Name(target.id, ast.Load()), target)
         )  # fmt: skip
         value = self.value(node.value)
-        if before.is_scalar and (value.is_scalar or not before.place):
-            self.assign(target, self.scalar([before, value]), node)
+        name = f"__i{OPERATORS.get(type(node.op), '')}__"
+        self.call_method(before, name, [value], node)
+        reads = self.gathered([before, value])
+        if before.is_scalar and value.is_scalar:
+            self.assign(target, Value(None, reads, SCALAR), node)
             return
-        if before.place is not None:
+        if before.place is not None and not before.is_scalar:
             sure = bool(before.of("sequence"))
             if sure:
                 self.hold(before.place, [self.item_of(value, node)], node)
@@ -239,15 +237,13 @@ class Statements(Calls):
             self.lowered.mark(site, "self")
             if GRADIENTS in value.all_reads:
                 self.lowered.mark(site, "update")
-        if isinstance(target, ast.Name) and not before.of("sequence"):
-            arrays = [t for t in before.tags if t[0] == "made"]
-            if not arrays:  # perhaps a number: then the variable is bound anew
-                place = self.place_of(target.id)
-                if place is not None:
-                    site = self.bind(place, "new", unique((place, *value.all_reads)), node)
-                    self.lowered.mark(site, "self")
-        elif isinstance(target, ast.Attribute) and before.place is None:
-            self.assign(target, Value(None, self.gathered([before, value]), before.tags), node)
+            if before.tags and all(tag[0] in ("made", "sequence") for tag in before.tags):
+                return  # it changes in place
+        # Perhaps a number, or what can't change in place: then the target is bound anew.
+        tags = frozenset(t for t in (*before.tags, *value.tags) if t[0] != "scalar")
+        known = bool(before.tags) and bool(value.tags)
+        self.assign(target, Value(None, reads, tags if known else frozenset()), node)
+        self.lowered.mark(self.out[-1].site, "self")
 
     def _Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
@@ -264,11 +260,14 @@ class Statements(Calls):
         place = self.place_of(name)
         if place is None:
             return
-        self.facts.learn(self.facts.variables[self.fact_key(place)], value.tags)
-        constant = bool(value.tags) and all(
-            tag[0] in ("lib", "module", "class", "function") for tag in value.tags
-        )
-        if not (constant and value.place is None and not value.reads):
+        known = self.facts.variables[self.fact_key(place)]
+        self.facts.learn(known, value.tags)
+        constant = value.is_definition and value.place is None and not value.reads
+        if constant and known <= value.tags:
+            return  # it never is anything else
+        if constant:
+            self.bind(place, "pure", (), node)
+        else:
             self.bind_value(place, value, node)
 
     def assign(self, target: ast.expr, value: Value, node: ast.AST) -> None:
@@ -322,8 +321,13 @@ class Statements(Calls):
                 self.facts.learn(self.facts.variables[place[0]], value.tags)
                 self.bind_value(place, value, node)
             return
+        for key in owner.of("function"):
+            place = (f"{key}'{name}",)
+            self.facts.learn(self.facts.variables[place[0]], value.tags)
+            self.bind_value(place, value, node)
         if owner.place is None:
             return
+        self.call_method(owner, "__setattr__", [Value(tags=SCALAR), value], node)
         if name == "grad" and not owner.of("instance"):
             self.mutate(GRADIENTS, self.gathered([owner, value]), node)
             return
@@ -369,7 +373,7 @@ class Statements(Calls):
 
     def _returned(self, value: Value, node: ast.AST) -> None:
         self.facts.learn(self.facts.returns[self.scope.key], value.tags)
-        self.leave("return", self.placed(value, node), node)
+        self._left("return", self.placed(value, node), node)
 
     def _Return(self, node: ast.Return) -> None:
         if self.scope.kind == "function":
@@ -378,7 +382,7 @@ class Statements(Calls):
     def _Raise(self, node: ast.Raise) -> None:
         if node.exc is not None:
             self.look(self.value(node.exc), node)
-        if self.unsure == frozenset() and self.scope.kind == "function":
+        if not self.in_try and self.scope.kind == "function":
             self.leave("return", None, node)
 
     def _Assert(self, node: ast.Assert) -> None:
@@ -394,6 +398,8 @@ class Statements(Calls):
             self.statements(node.body if self.scope.module.is_script else node.orelse)
             return
         test = self.value(node.test)
+        for method in ("__bool__", "__len__"):
+            self.asked(test, method, node)
         with self.block() as then:
             self.statements(node.body)
         with self.block() as otherwise:
@@ -407,66 +413,79 @@ class Statements(Calls):
         self._loop(node)
 
     def _loop(self, node: ast.For | ast.AsyncFor) -> None:
-        over = self.value(node.iter)
+        over = self._over(node.iter)
         label = self._loop_label(node)
         with self.block() as body:
             self.loops += 1
-            self._items(node.target, node.iter, over, node)
+            self._items(node.target, over, node)
             self.statements(node.body)
             self.loops -= 1
-        self.loop(label, "for", over.all_reads, body, node)
+        self.loop(label, "for", over.value.all_reads, body, node)
         self._after(node)
+
+    def _over(self, node: ast.expr) -> _Over:
+        """What a loop goes over, computed once; `enumerate` and the like are seen through."""
+        if not isinstance(node, ast.Call) or any(isinstance(e, ast.Starred) for e in node.args):
+            return _Over(node, self.value(node))
+        name = _last_name(node.func)
+        builtin = isinstance(node.func, ast.Name) and self.place_of(name) is None
+        through = (builtin and name in ("enumerate", "zip")) or name in ("tqdm", "track")
+        if not through or not node.args:
+            return _Over(node, self.value(node))
+        callee = self.value(node.func)
+        count = len(node.args) if name == "zip" else 1
+        parts = [self._over(each) for each in node.args[:count]]
+        values = [*(each.value for each in parts), *(self.value(e) for e in node.args[count:])]
+        given = self._arguments(ast.copy_location(ast.Call(node.func, [], node.keywords), node))
+        given.positional = values
+        return _Over(node, self.called(callee, given, node), name, parts)
 
     def _loop_label(self, node: ast.For | ast.AsyncFor | ast.While) -> str:
         label = self.label("L", node)
         self.lowered.loops[label] = LoopFacts(label, node, self.scope)
         return label
 
-    def _items(self, target: ast.expr, over: ast.expr, value: Value, node: ast.AST) -> None:
+    def _items(self, target: ast.expr, over: _Over, node: ast.AST) -> None:
         """Bind the target of a loop; `enumerate` and `zip` are seen through."""
-        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name):
-            name, parts = over.func.id, over.args
-            builtin = self.place_of(name) is None
-            targets = target.elts if isinstance(target, ast.Tuple) else []
-            if builtin and name == "enumerate" and len(targets) == 2 and parts:
-                self.assign(targets[0], Value(tags=SCALAR), node)
-                self._items(targets[1], parts[0], self._again(parts[0]), node)
-                return
-            if builtin and name == "zip" and len(targets) == len(parts):
-                for each, part in zip(targets, parts, strict=True):
-                    self._items(each, part, self._again(part), node)
-                return
-        if isinstance(over, ast.Call) and _last_name(over.func) in ("tqdm", "trange", "track"):
-            inner = over.args[:1]
-            if inner and _last_name(over.func) != "trange":
-                self._items(target, inner[0], self._again(inner[0]), node)
-                return
-        self.assign(target, self.item_of(value, over), node)
-
-    def _again(self, node: ast.expr) -> Value:
-        """The value of an expression that was computed before."""
-        with self.block():
-            value = self.value(node)
-        if value.place is not None and value.place[0].startswith("%"):
-            value = self.value(node)  # it made something: made again, it has a place here
-        return value
+        targets = target.elts if isinstance(target, ast.Tuple) else []
+        if over.by == "enumerate" and len(targets) == 2:
+            self.assign(targets[0], Value(tags=SCALAR), node)
+            self._items(targets[1], over.parts[0], node)
+        elif over.by == "zip" and len(targets) == len(over.parts):
+            for each, part in zip(targets, over.parts, strict=True):
+                self._items(each, part, node)
+        elif over.by in ("tqdm", "track"):
+            self._items(target, over.parts[0], node)
+        else:
+            self.assign(target, self.item_of(over.value, over.node), node)
 
     def _While(self, node: ast.While) -> None:
         label = self._loop_label(node)
+        endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
         with self.block() as body:
             self.loops += 1
             test = self.value(node.test)
-            simple = not self.out
-            if not simple:
+            for method in ("__bool__", "__len__"):
+                self.asked(test, method, node)
+            simple = not self.out and bool(test.all_reads)
+            if endless:
+                self._exceptional(node)
+            elif not simple:
                 with self.block() as stop:
                     self.leave("break", None, node)
                 self.branch(test.all_reads, [], stop, node)
             self.statements(node.body)
             self.loops -= 1
-        constant = isinstance(node.test, ast.Constant)
-        reads = test.all_reads if simple and not constant else ()
-        self.loop(label, "while", reads, body, node)
+        self.loop(label, "while", test.all_reads if simple else (), body, node)
         self._after(node)
+
+    def _exceptional(self, node: ast.AST) -> None:
+        """The ways by which an exception leaves an endless loop for who handles it."""
+        for how, there in (("break", self.in_try), ("return", self.is_guarded)):
+            if there:
+                with self.block() as block:
+                    self.leave(how, None, node)
+                self.branch((), block, [], node)
 
     def _after(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
         if not node.orelse:
@@ -479,10 +498,19 @@ class Statements(Calls):
             self.out.extend(block)
 
     def _Break(self, node: ast.Break) -> None:
-        self.leave("break", None, node)
+        self._left("break", None, node)
 
     def _Continue(self, node: ast.Continue) -> None:
-        self.leave("continue", None, node)
+        self._left("continue", None, node)
+
+    def _left(self, how: str, value: Place | None, node: ast.AST) -> None:
+        """Leave; if that leaves a `try`, what it ends with comes first."""
+        if self.in_try and (how == "return" or self.loops == self.tried):
+            with self.block() as block:
+                self.leave(how, value, node)
+            self.branch((), block, [], node)
+        else:
+            self.leave(how, value, node)
 
     def _With(self, node: ast.With) -> None:
         self._with(node)
@@ -491,21 +519,49 @@ class Statements(Calls):
         self._with(node)
 
     def _with(self, node: ast.With | ast.AsyncWith) -> None:
-        before = self.unsure
+        before, tried = self.unsure, self.tried
+        entered: list[Value] = []
+        suppresses = False
         for item in node.items:
-            value = self.value(item.context_expr)
+            value = self._kept(self.value(item.context_expr), node)
+            entered.append(value)
             self.look(value, node)
-            entered = self.call_method(value, "__enter__", [], node)
+            found = self.call_method(value, "__enter__", [], node)
+            if value.of("generator"):
+                found = self.item_of(value, node)
             if item.optional_vars is not None:
-                self.assign(item.optional_vars, entered if entered is not None else value, node)
-            if _last_name(item.context_expr) == "suppress":
-                self.unsure = None
-        self.statements(node.body)
-        self.unsure = before
-        for item in node.items:
-            if not isinstance(item.context_expr, ast.Call):
-                value = self.value(item.context_expr)
-                self.call_method(value, "__exit__", [Value(tags=SCALAR)] * 3, node)
+                self.assign(item.optional_vars, found if found is not None else value, node)
+            suppresses |= self._suppresses(item.context_expr, value)
+        if suppresses and self._may_loop(node.body):
+            self.unsure, self.tried = None, self.loops
+        with self.block() as body:
+            self.statements(node.body)
+        self.unsure, self.tried = before, tried
+        if suppresses:
+            self.branch((), body, [], node)
+        else:
+            self.out.extend(body)
+        for value in reversed(entered):
+            self.call_method(value, "__exit__", [Value(tags=SCALAR)] * 3, node)
+            if value.of("generator"):
+                self.item_of(value, node)
+
+    def _suppresses(self, node: ast.expr, value: Value) -> bool:
+        """Whether what a `with` stands on may swallow an exception."""
+        if _last_name(node) == "suppress":
+            return True
+        exits = [self.facts.method(key, "__exit__") for key in value.of("instance")]
+        own = [each for each in exits if each is not None]
+        given = [self.facts.functions[key] for key in value.of("generator")]
+        return any(
+            isinstance(each, ast.Return) and each.value is not None
+            for scope in own
+            for each in own_nodes(scope.node)
+        ) or any(
+            isinstance(each, ast.Try) and each.handlers
+            for scope in given
+            for each in own_nodes(scope.node)
+        )
 
     def _Try(self, node: ast.Try) -> None:
         self._try(node)
@@ -515,19 +571,22 @@ class Statements(Calls):
 
     def _try(self, node: ast.Try) -> None:
         """What stands in a `try` may be left at any point, for a handler or for what follows."""
-        before = self.unsure
+        before, tried = self.unsure, self.tried
         handlers = [each for each in node.handlers if not _interrupts(each)]
-        if handlers:
-            self.unsure = self._read_after(handlers)
+        if node.finalbody or (handlers and self._may_loop(node.body)):
+            names = self._read_after(handlers, node.finalbody)
+            self.unsure = None if names is None or before is None else names | before
+            self.tried = self.loops
         with self.block() as body:
             self.statements(node.body)
-        self.unsure = before
         with self.block() as otherwise:
             self.statements(node.orelse)
         if handlers:
             self.branch((), [*body, *otherwise], [], node)
         else:
             self.out += [*body, *otherwise]
+        if not node.finalbody:
+            self.unsure, self.tried = before, tried
         for handler in node.handlers:
             with self.block() as block:
                 if handler.type is not None:
@@ -536,21 +595,42 @@ class Statements(Calls):
                     self._bind_name(handler.name, Value(tags=SCALAR), handler)
                 self.statements(handler.body)
             self.branch((), block, [], handler)
+        self.unsure, self.tried = before, tried
         self.statements(node.finalbody)
 
-    def _read_after(self, handlers: list[ast.ExceptHandler]) -> frozenset[str] | None:
-        """Variables that matter when an exception was handled; None if all may."""
+    def _read_after(
+        self, handlers: list[ast.ExceptHandler], finally_: list[ast.stmt]
+    ) -> frozenset[str] | None:
+        """Variables that matter when an exception has come; None if all may."""
         for handler in handlers:
             last = handler.body[-1]
-            ends = isinstance(last, ast.Raise | ast.Return | ast.Continue | ast.Break)
             exits = isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)
-            if not (ends and not isinstance(last, ast.Continue)) and not (
+            if not isinstance(last, ast.Raise) and not (
                 exits and _last_name(last.value.func) in ("exit", "_exit")  # type: ignore[attr-defined]
             ):
                 return None
-        names = {each.id for h in handlers for each in ast.walk(h) if isinstance(each, ast.Name)}
-        places = [self.place_of(name) for name in names]
-        return frozenset(place[0] for place in places if place is not None) or frozenset({""})
+        nodes = [each for part in (*handlers, *finally_) for each in ast.walk(part)]
+        if any(isinstance(each, ast.Call) and not self._of_libraries(each) for each in nodes):
+            return None
+        places = [self.place_of(each.id) for each in nodes if isinstance(each, ast.Name)]
+        return frozenset({"", *(place[0] for place in places if place is not None)})
+
+    def _may_loop(self, nodes: list[ast.stmt]) -> bool:
+        """Whether a loop may run inside; what has none is done from its start or not at all."""
+        inside = [each for node in nodes for each in ast.walk(node)]
+        return any(
+            isinstance(each, ast.For | ast.While | ast.AsyncFor)
+            or (isinstance(each, ast.Call) and not self._of_libraries(each))
+            for each in inside
+        )
+
+    def _of_libraries(self, node: ast.Call) -> bool:
+        """Whether a call surely is one of a library that holds nothing of the project."""
+        root: ast.expr = node.func
+        while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
+            root = root.func if isinstance(root, ast.Call) else root.value
+        tags = self.name(root.id).tags if isinstance(root, ast.Name) else frozenset()
+        return bool(tags) and all(tag[0] in ("lib", "made", "scalar", "sequence") for tag in tags)
 
     def _Match(self, node: ast.Match) -> None:
         subject = self._kept(self.value(node.subject), node)

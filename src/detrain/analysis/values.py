@@ -15,19 +15,21 @@ from detrain.analysis.program import Place
 from detrain.analysis.scopes import Scope
 
 __all__ = [
-    "NOTHING", "SCALAR", "UNKNOWN", "Class", "Facts", "Tag", "Tags", "Value",
+    "DEFINITIONS", "NOTHING", "SCALAR", "UNKNOWN", "Class", "Facts", "Tag", "Tags", "Value",
 ]  # fmt: skip
 
 Tag = tuple[str, ...]
 """("scalar",); ("lib", absolute name); ("made", absolute name of what was called);
 ("function" | "bound" | "generator", key); ("class" | "instance" | "held", key); ("module", name);
-("sequence", key of its elements); ("iterates", "pairs"); ("workers", how many); ("trains",)."""
+("sequence", key of its elements); ("iterates", "pairs"); ("iterator",); ("workers", how many);
+("trains",); ("unknown",)."""
 
 Tags = frozenset[Tag]
 
 NOTHING: Tags = frozenset()
 SCALAR: Tags = frozenset({("scalar",)})
 UNKNOWN: Tags = frozenset({("unknown",)})
+DEFINITIONS = frozenset({"lib", "module", "class", "function"})
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class Value:
     def is_scalar(self) -> bool:
         """Whether it surely is a number, a text or the like, which can't change in place."""
         return bool(self.tags) and all(tag == ("scalar",) for tag in self.tags)
+
+    @property
+    def is_definition(self) -> bool:
+        """Whether it surely is a function, a class or a module."""
+        return bool(self.tags) and all(tag[0] in DEFINITIONS for tag in self.tags)
 
     def of(self, kind: str) -> list[str]:
         """The keys of its tags of one kind."""
@@ -97,6 +104,12 @@ class Facts:
         """The libraries that any module imports, by their first names."""
         self.spelled: dict[ast.AST, Spelled] = {}
         """What was found of expressions, which are read again and again."""
+        self.guarded: dict[str, frozenset[str] | None] = {}
+        """Functions that may be left by an exception which somebody handles, with the variables
+        that matter then; None if all may."""
+        self.repeated: set[str] = set()
+        """Functions that may be called more than once."""
+        self._called_at: dict[str, str] = {}
         self.grown = False
         self.settled = False
         """Whether a value without tags may be anything, and not only not be known yet."""
@@ -127,6 +140,22 @@ class Facts:
         """Note that a function may be called."""
         if function not in self.reached and function in self.functions:
             self.reached[function] = None
+            self.grown = True
+
+    def guard(self, function: str, names: frozenset[str] | None) -> None:
+        """Note that an exception may leave a function for a handler to which variables matter."""
+        known = self.guarded.get(function, frozenset())
+        more = None if known is None or names is None else known | names
+        if function not in self.guarded or more != known:
+            self.guarded[function] = more
+            self.grown = True
+
+    def called(self, function: str, where: str, *, again: bool) -> None:
+        """Note where a function is called; `again` if that may happen there more than once."""
+        if function in self.repeated:
+            return
+        if again or self._called_at.setdefault(function, where) != where:
+            self.repeated.add(function)
             self.grown = True
 
     def lineage(self, key: str) -> list[str]:

@@ -1,0 +1,33 @@
+"""A data set that draws in `__getitem__`; how many workers there are comes from the command line."""
+
+import argparse
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Noisy(Dataset):
+    def __init__(self, count):
+        self.rows = torch.randn(count, 4)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index] * np.random.rand()
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--workers", type=int, default=4)
+args = parser.parse_args()
+torch.manual_seed(0)
+np.random.seed(0)
+loader = DataLoader(Noisy(64), batch_size=8, shuffle=True, num_workers=args.workers)
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in loader:
+    optimizer.zero_grad()
+    model(batch).mean().backward()
+    optimizer.step()
