@@ -131,7 +131,8 @@ class _Planning:
     def _last(self, derived: CutPlan, scopes: list[str], op: Loop) -> PlanLevel:
         last = derived.levels[-1]
         live = self._cells.set(derived.live | self._asked)
-        wrong = (last.restore | self._changed) & live
+        # What is only read from outside is restored too, if it may have changed.
+        wrong = (last.restore | (last.changed & self._asked) | self._changed) & live
         self._carried |= wrong
         items: list[PlanItem] = []
         for variable in self._variables(scopes):
@@ -204,7 +205,8 @@ class _Planning:
         site = self._loops.sites[op.label]
         variables = self._cells.set(each.cell for each in self._variables(scopes))
         there = self._cells.below(variables)
-        needs = level.restore | (self._cells.set(self._changed & self._asked) & there)
+        changed = self._cells.set(self._asked) & (level.changed | self._cells.set(self._changed))
+        needs = level.restore | (changed & there)
         self._carried |= level.restore
         places = self._places(needs, scopes)
         if places is None or self._source.lowered.opened:

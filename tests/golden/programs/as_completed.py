@@ -1,4 +1,5 @@
 """Batches in the order in which threads have made them."""
+
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import torch

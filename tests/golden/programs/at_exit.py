@@ -1,4 +1,5 @@
 """A function for the end of the program: what it reads lives on, though no line shows it."""
+
 import atexit
 
 import torch

@@ -1,4 +1,5 @@
 """A name that is deleted, one bound in a branch only, and a loop that may run no time."""
+
 import sys
 
 import torch

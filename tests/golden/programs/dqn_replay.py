@@ -1,4 +1,5 @@
 """Reinforcement learning: a replay memory in a deque, samples drawn from it, a target network."""
+
 import random
 from collections import deque
 

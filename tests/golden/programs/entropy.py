@@ -1,4 +1,5 @@
 """A unique number that reaches what is trained."""
+
 import uuid
 
 import torch

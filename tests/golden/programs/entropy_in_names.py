@@ -1,4 +1,5 @@
 """A unique name for the run: it reaches a file's name, and nothing that is trained."""
+
 import uuid
 
 import torch

@@ -1,4 +1,5 @@
 """`exec` in the loop: any variable may be read or bound, so nothing is dropped."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """`exec` and `globals()` in the setup, as configuration files do: the loop is as ever."""
+
 import torch
 from torch import nn
 

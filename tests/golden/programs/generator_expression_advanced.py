@@ -1,4 +1,5 @@
 """A generator expression made before the loop and advanced in it."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """Training in a generator function: the loop that asks for its items is the one to stop at."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """Fields by name: `getattr`, `setattr`, `__dict__`, and `__setattr__` of the project."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """TensorFlow: a loop with a gradient tape and a compiled step."""
+
 import tensorflow as tf
 
 tf.random.set_seed(0)

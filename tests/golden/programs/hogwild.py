@@ -1,4 +1,5 @@
 """Processes that train one model in shared memory."""
+
 import torch
 import torch.multiprocessing as mp
 from torch import nn

@@ -1,4 +1,5 @@
 """A hook that the library keeps and calls: it reads a global and counts in another."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """An iterable data set whose generator counts in a field."""
+
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset

@@ -1,4 +1,5 @@
 """JAX: draws are functions of keys, and a key that is split is carried."""
+
 import jax
 import jax.numpy as jnp
 

@@ -1,4 +1,5 @@
 """JAX: parameters and optimizer state are made anew from what they were."""
+
 import jax
 import jax.numpy as jnp
 import optax

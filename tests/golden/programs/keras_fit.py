@@ -1,4 +1,5 @@
 """Keras: the loop is inside the library."""
+
 import tensorflow as tf
 
 tf.random.set_seed(0)

@@ -1,4 +1,5 @@
 """A lambda that keeps what it has seen in a default argument."""
+
 import torch
 from torch import nn
 

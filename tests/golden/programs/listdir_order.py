@@ -1,4 +1,5 @@
 """Files in the order of the directory."""
+
 import os
 
 import torch

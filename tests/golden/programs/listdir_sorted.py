@@ -1,4 +1,5 @@
 """Files in the order of their names: nothing to warn of."""
+
 import os
 
 import torch

@@ -1,4 +1,5 @@
 """A loop that only a comment says is one to stop at."""
+
 import somewhere
 
 state = somewhere.make()

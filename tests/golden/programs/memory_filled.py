@@ -1,4 +1,5 @@
 """`torch.empty` as a parameter that is filled before it is used: nothing to warn of."""
+
 import torch
 from torch import nn
 

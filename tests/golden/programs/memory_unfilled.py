@@ -1,4 +1,5 @@
 """`torch.empty` as a parameter that nobody fills."""
+
 import torch
 from torch import nn
 

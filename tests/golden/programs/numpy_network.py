@@ -1,4 +1,5 @@
 """A network written by hand in numpy."""
+
 import numpy as np
 
 rng = np.random.default_rng(0)

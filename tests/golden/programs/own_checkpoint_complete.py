@@ -1,4 +1,5 @@
 """The program's own checkpoint has all that training carries."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """The program's own checkpoint has the optimizer and no scheduler."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """A step with its model and optimizer bound by `functools.partial`."""
+
 import functools
 
 import torch

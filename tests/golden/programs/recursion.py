@@ -1,4 +1,5 @@
 """A training loop in a function that calls itself: its variables are there more than once."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """A seed that is the time of day."""
+
 import time
 
 import torch

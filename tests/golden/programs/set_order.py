@@ -1,4 +1,5 @@
 """The order of a set of words decides which number each gets."""
+
 import torch
 from torch import nn
 

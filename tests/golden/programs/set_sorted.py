@@ -1,4 +1,5 @@
 """A set of words that is sorted first: nothing to warn of."""
+
 import torch
 from torch import nn
 

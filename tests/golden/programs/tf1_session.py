@@ -1,4 +1,5 @@
 """TensorFlow 1: a graph, and a session that runs its train op."""
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 

@@ -1,4 +1,5 @@
 """A thread that changes a global while the loop runs."""
+
 import threading
 
 import torch

@@ -1,4 +1,5 @@
 """Training in a comprehension, which can't be re-entered."""
+
 import torch
 from torch import nn
 

@@ -3,6 +3,7 @@
 Known limitation: all gradients are one cell, and clearing those of the one counts as clearing all.
 The run looks at gradients before a checkpoint without them is published.
 """
+
 import torch
 from torch import nn
 

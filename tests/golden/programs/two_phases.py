@@ -1,4 +1,5 @@
 """Two phases of training one after the other, the second with an optimizer of its own."""
+
 import torch
 from torch import nn
 

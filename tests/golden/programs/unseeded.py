@@ -1,4 +1,5 @@
 """Numbers from two generators, of which one is seeded."""
+
 import numpy as np
 import torch
 from torch import nn

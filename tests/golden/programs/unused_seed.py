@@ -1,4 +1,5 @@
 """A seed that can be given and is never used."""
+
 import argparse
 
 import torch

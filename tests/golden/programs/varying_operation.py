@@ -1,4 +1,5 @@
 """An operation whose bits may vary on some devices."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """A walrus in a comprehension binds a name of the function around it."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """The way to the inner loop looks at the model: the outer level must have it."""
+
 import torch
 from torch import nn
 

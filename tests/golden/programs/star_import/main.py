@@ -1,4 +1,5 @@
 """Names that come with a star: the module's own are not the script's."""
+
 import torch
 from torch import nn
 from tools import *

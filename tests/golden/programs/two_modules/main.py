@@ -1,4 +1,5 @@
 """A project of two modules: one has the state, the other the loop."""
+
 import settings
 import torch
 from settings import Model, remember

@@ -1,4 +1,5 @@
 """State and model of the project."""
+
 from torch import nn
 
 seed = 0
