@@ -212,7 +212,7 @@ class Calls(Rows):
         ordered = bool(receiver.of("sequence")) and "builtins.set" not in receiver.of("made")
         row = None
         if not ways or not receiver.of("held"):
-            row = rows_named(name, self._packages, ordered=ordered)
+            row = rows_named(name, self.facts.packages, ordered=ordered)
         if row is not None:
             with self.block() as block:
                 value = self._apply(row, row.name, receiver, given, node)
@@ -221,14 +221,6 @@ class Calls(Rows):
         if not ways:
             return self._unknown(_spelled(node.func), receiver, given, node)
         return self._one_of(found, ways, node)
-
-    @property
-    def _packages(self) -> frozenset[str]:
-        return frozenset(
-            target.partition(".")[0]
-            for module in self.modules.values()
-            for target in module.scope.imports.values()
-        )
 
     def _instance_method(
         self, receiver: Value, name: str, given: Arguments, node: ast.Call
@@ -265,7 +257,7 @@ class Calls(Rows):
                     return replace(value, tags=receiver.tags)
                 return value
         if facts.libraries(key):
-            row = rows_named(name, self._packages)
+            row = rows_named(name, self.facts.packages)
             if row is not None:
                 return self._apply(row, row.name, receiver, given, node)
         return self._unknown(_spelled(node.func), receiver, given, node)

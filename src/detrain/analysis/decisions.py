@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from detrain.analysis.cells import Cell, Cells
+from detrain.analysis.cells import Cells, CellSet
 from detrain.analysis.emit import Lowered
 from detrain.analysis.infer import Causes
 from detrain.analysis.loops import TrainingLoops
@@ -38,7 +38,7 @@ def in_training(cells: Cells, loops: TrainingLoops) -> set[int]:
 
 
 def decided_by_clock(
-    cells: Cells, causes: Causes, loops: TrainingLoops, lowered: Lowered, trained: set[Cell]
+    cells: Cells, causes: Causes, loops: TrainingLoops, lowered: Lowered, trained: CellSet
 ) -> Iterator[tuple[Branch | Loop, Cause]]:
     """Tests that the clock decides and that matter for what is trained, with the clock."""
     inside = in_training(cells, loops)
@@ -61,7 +61,7 @@ def decided_by_clock(
                 yield op, min(found)
 
 
-def _matters(cells: Cells, lowered: Lowered, trained: set[Cell], scope: str, op: Branch) -> bool:
+def _matters(cells: Cells, lowered: Lowered, trained: CellSet, scope: str, op: Branch) -> bool:
     """Whether it matters for what is trained which way a branch goes."""
     for inner in (*walk_ops(op.then), *walk_ops(op.otherwise)):
         if "update" in lowered.events.get(inner.site, ()) or isinstance(inner, Leave):

@@ -15,7 +15,7 @@ is live and would be wrong is *carried*: restored. What is dead is *scratch*: dr
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from detrain.analysis.cells import Cell, Cells, CellSet
@@ -25,7 +25,17 @@ from detrain.analysis.program import Branch, Call, Loop, Op, Program, blocks_of,
 from detrain.analysis.types import Type
 from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel
 
-__all__ = ["MOST_CHAINS", "Cut", "CutPlan", "LevelPlan", "cuts_of", "derive", "plan_of", "type_at"]
+__all__ = [
+    "MOST_CHAINS",
+    "Cut",
+    "CutPlan",
+    "LevelPlan",
+    "cuts_of",
+    "derive",
+    "leading_to",
+    "plan_of",
+    "type_at",
+]
 
 MOST_CHAINS = 64
 
@@ -43,6 +53,11 @@ class Cut:
     def labels(self) -> tuple[str, ...]:
         """The loops of the chain, outermost first."""
         return tuple(op.label for _, op in self.chain if isinstance(op, Loop))
+
+    @property
+    def loops(self) -> tuple[Step, ...]:
+        """The loops of the chain, with the functions that they stand in."""
+        return tuple(step for step in self.chain if isinstance(step[1], Loop))
 
     @property
     def frames(self) -> tuple[tuple[str, ...], ...]:
@@ -77,7 +92,7 @@ class CutPlan:
 
     cut: Cut
     levels: tuple[LevelPlan, ...]
-    live: Set[Cell]
+    live: CellSet
 
 
 def cuts_of(program: Program, wanted: Callable[[Loop], bool] | None = None) -> Iterator[Cut]:
@@ -87,7 +102,7 @@ def cuts_of(program: Program, wanted: Callable[[Loop], bool] | None = None) -> I
     to it are followed: there can be exponentially many.
     """
     functions = {each.name: each for each in program.functions}
-    leading = _leading_to(program, wanted)
+    leading = leading_to(program, wanted)
     entries: Counter[str] = Counter()
 
     def inside(scope: str, block: tuple[Op, ...], chain: tuple[Step, ...]) -> Iterator[Cut]:
@@ -115,7 +130,7 @@ def cuts_of(program: Program, wanted: Callable[[Loop], bool] | None = None) -> I
     yield from inside("", program.main, ())
 
 
-def _leading_to(program: Program, wanted: Callable[[Loop], bool] | None) -> set[str]:
+def leading_to(program: Program, wanted: Callable[[Loop], bool] | None) -> set[str]:
     """The functions in which, or in what they call, there are wanted loops."""
     callers: defaultdict[str, list[str]] = defaultdict(list)
     todo: list[str] = []

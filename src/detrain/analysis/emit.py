@@ -73,6 +73,10 @@ class Lowered:
     """Where variables are looked at or bound that can't be named: nothing may be dropped then."""
     copies: dict[str, str] = field(default_factory=dict)
     """Functions of the program that are a small function of the project as one call sees it."""
+    guessed: set[int] = field(default_factory=set)
+    """Calls that only may be there, because nothing is known of who is given an object."""
+    stored: set[str] = field(default_factory=set)
+    """Functions that are kept where they can't be followed, and may be called from anywhere."""
     given_away: set[str] = field(default_factory=set)
     """Functions that a library was given, and may call at any time."""
     varies: list[tuple[str, str, Span]] = field(default_factory=list)

@@ -41,6 +41,9 @@ def lower(project: Project) -> Source:
     modules = read_modules(project.script, project.trees, project.roots)
     by_name = {module.name: module for module in modules}
     facts = Facts()
+    facts.packages = frozenset(
+        target.partition(".")[0] for each in modules for target in each.scope.imports.values()
+    )
     for module in modules:
         _collect(module.scope, facts)
         if module.is_script:  # somebody may call its functions, if it does not itself

@@ -70,6 +70,7 @@ class GivingAway(Expressions):
             if key in self.facts.functions:
                 self.facts.reach(key)
                 self.lowered.given_away.add(key)
+                self.lowered.stored.add(key)
 
     def _in_sequence(self, value: Value) -> list[Value]:
         if not value.of("sequence") or value.place is None:
@@ -192,6 +193,7 @@ class GivingAway(Expressions):
                 with self.block() as block:
                     bound = replace(value, tags=frozenset({("bound", method.key)}))
                     self._call_with(bound, NONE, node)
+                    self.lowered.guessed.update(op.site for op in self.out)
                 self.branch((), block, [], node)
 
 

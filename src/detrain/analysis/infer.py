@@ -37,6 +37,7 @@ class Causes:
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
         self._flow = _Flow()
+        self._among: dict[CellSet, Set[Cause]] = {}
         self._parallel = self._parallel_functions()
         self._find_races()
         for scope, block in cells.scopes:
@@ -51,6 +52,34 @@ class Causes:
         """Causes of what the program shows."""
         self.deciding: Set[Cause] = found["deciding"]
         """Causes of what decides which way the program goes."""
+
+    def among(self, cells: Set[Cell]) -> Set[Cause]:
+        """The causes of all of some cells."""
+        wanted = self._cells.set(cells)
+        found = self._among.get(wanted)
+        if found is None:
+            bits = 0
+            for causes, alike in self._alike:
+                if not alike.isdisjoint(wanted):
+                    bits |= causes.bits
+            found = self._among[wanted] = BitSet(self._flow.causes, bits)
+        return found
+
+    @cached_property
+    def everywhere(self) -> Set[Cause]:
+        """The causes of any cell."""
+        return self._flow.causes.union(causes for causes, _ in self._alike)
+
+    @cached_property
+    def _alike(self) -> list[tuple[BitSet[Cause], CellSet]]:
+        """Cells by their causes: many have the same."""
+        groups: defaultdict[Set[Cause], list[Cell]] = defaultdict(list)
+        for cell, causes in self.of.items():
+            groups[causes].append(cell)
+        return [
+            (self._flow.causes.set(causes), self._cells.set(alike))
+            for causes, alike in groups.items()
+        ]
 
     def _block(self, scope: str, block: tuple[Op, ...], control: int, parallel: int) -> None:
         """Say what flows where in a block, which runs or not as `control` says."""
@@ -209,7 +238,7 @@ class _Flow:
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._sources: list[list[int]] = []
-        self._causes: Numbering[Cause] = Numbering()
+        self.causes: Numbering[Cause] = Numbering()
         self._own: list[BitSet[Cause]] = []
         self.node("emitted")
         self.node("deciding")
@@ -219,7 +248,7 @@ class _Flow:
         if number is None:
             number = self._numbers[key] = len(self._sources)
             self._sources.append([])
-            self._own.append(self._causes.nothing)
+            self._own.append(self.causes.nothing)
         return number
 
     def knows(self, key: Hashable) -> bool:
@@ -229,7 +258,7 @@ class _Flow:
         self._sources[target].append(source)
 
     def cause(self, cause: Cause, target: int) -> None:
-        self._own[target] |= self._causes.set((cause,))
+        self._own[target] |= self.causes.set((cause,))
 
     def solve(self) -> dict[Hashable, BitSet[Cause]]:
         found = closures(self._own, self._sources.__getitem__)

@@ -75,7 +75,7 @@ class _Events:
     """Which events and loops each loop contains, also by the functions that it calls."""
 
     def __init__(self, source: Source) -> None:
-        self._marks = source.lowered.events
+        self._marks, self._guessed = source.lowered.events, source.lowered.guessed
         program = source.program
         self._bodies = {each.name: each.body for each in program.functions}
         self._events: defaultdict[str, set[str]] = defaultdict(set)
@@ -95,7 +95,7 @@ class _Events:
             self._events[name] |= self._marks.get(op.site, set())
             if isinstance(op, Loop):
                 self._loops[name].add(op.label)
-            elif isinstance(op, Call):
+            elif isinstance(op, Call) and op.site not in self._guessed:
                 self._calls[name].add(op.function)
 
     def _close(self) -> None:
@@ -115,7 +115,7 @@ class _Events:
         loops: set[str] = set()
         for op in block:
             events |= self._marks.get(op.site, set())
-            if isinstance(op, Call):
+            if isinstance(op, Call) and op.site not in self._guessed:
                 events |= self._events[op.function]
                 loops |= self._loops[op.function]
             for inner in blocks_of(op):

@@ -8,13 +8,17 @@ every cut.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, replace
+
+from msgspec.structs import replace as replace_struct
 
 from detrain.analysis.cells import Cell, Cells, CellSet
 from detrain.analysis.decisions import decided_by_clock
-from detrain.analysis.derive import MOST_CHAINS, Cut, CutPlan, cuts_of, derive
+from detrain.analysis.derive import MOST_CHAINS, Cut, CutPlan, cuts_of, derive, leading_to
 from detrain.analysis.emit import GRADIENTS, OWN
 from detrain.analysis.frontend import Source
 from detrain.analysis.infer import Causes
@@ -44,7 +48,6 @@ VARYING = frozenset({"clock", "entropy", "memory", "network"})
 _DEEPEST = 3
 """How many fields a place of an outer level may have; what lies deeper is taken with its holder."""
 
-_CAUTION = {"drop": 0, "rebuild": 1, "restore": 2}
 _TRAINED = frozenset({"model", "optimizer", "scheduler", "scaler", "average"})
 
 
@@ -60,7 +63,7 @@ class Variable:
 def plan_python(source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> Plan:
     """The plan of a program, for all training loops."""
     planning = _Planning(source, cells, causes, loops)
-    cuts = [_merged([planning.cut(cut) for cut in cuts]) for cuts in planning.cuts()]
+    cuts = [planning.merged(each) for each in planning.cuts()]
     files = [
         PlanLoop(facts.scope.module.path, facts.node.lineno, facts.node.col_offset, site)
         for label, site in loops.sites.items()
@@ -69,71 +72,124 @@ def plan_python(source: Source, cells: Cells, causes: Causes, loops: TrainingLoo
     return Plan(tuple(cuts), tuple(sorted(set(planning.demands()))), tuple(files))
 
 
-def trained_cells(source: Source, cells: Cells) -> set[Cell]:
+def trained_cells(source: Source, cells: Cells) -> CellSet:
     """The cells of models, optimizers and the like, with all that they hold."""
     found: set[Cell] = set()
     for site, kind in source.lowered.kinds.items():
         if kind in _TRAINED:
             found.update(cell for cell in cells.fields(site) if cell[2] != OWN)
-    return set(cells.below(cells.set(found)))
+    return cells.below(cells.set(found))
 
 
 class _Planning:
     def __init__(self, source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> None:
         self._source, self._cells, self._causes, self._loops = source, cells, causes, loops
         self._trained = trained_cells(source, cells)
-        self._asked: set[Cell] = set()
-        self._changed: set[Cell] = set()
+        self._asked = self._changed = cells.nothing
         for key in source.lowered.given_away:
-            self._asked |= set(cells.liveness.exposed(key))
-            self._changed |= set(cells.summary(key).writes)
-        self._carried: set[Cell] = set()
+            self._asked |= cells.liveness.exposed(key)
+            self._changed |= cells.summary(key).writes
+        self._recursive = _recursive(source.program)
+        self._leading = leading_to(source.program, lambda op: op.label in loops.sites)
+        self._words: dict[Set[Cause], tuple[str, ...]] = {}
+        self._varying = causes.everywhere & {each for each in causes.everywhere if _varies(each)}
+        self._found: dict[tuple[str, ...], list[Variable]] = {}
         self._once = _made_once(source.program, source.lowered.given_away)
 
-    def cuts(self) -> Iterator[list[Cut]]:
-        """The cuts of all training loops, by the loops around them: one for each way there.
+    def cuts(self) -> list[list[Cut]]:
+        """The cuts of all training loops: for each stack of loops, all calls that lead to it.
 
-        A loop that is also reached through a loop which is no place to stop has none.
+        A stack that may also stand inside a loop which is no place to stop has no plan.
         """
+        sites = self._loops.sites
         found: dict[tuple[str, ...], list[Cut]] = {}
         unclear: set[tuple[str, ...]] = set()
-        many = Counter[str]()
-        for cut in cuts_of(self._source.program, lambda op: op.label in self._loops.sites):
-            labels = tuple(label for label in cut.labels if label in self._loops.sites)
+        entries: Counter[str] = Counter()
+        for cut in cuts_of(self._source.program, lambda op: op.label in sites):
+            entries.update(set(cut.scopes))
+            labels = tuple(label for label in cut.labels if label in sites)
             found.setdefault(labels, []).append(cut)
-            many[labels[-1]] += 1
             if labels != cut.labels:
                 unclear.add(labels)
-        for labels, cuts in found.items():
-            if labels not in unclear and many[labels[-1]] < MOST_CHAINS:
-                yield cuts
+        return [
+            each
+            for labels, each in found.items()
+            if labels not in unclear and all(self._is_known(cut, entries) for cut in each)
+        ]
 
-    def cut(self, cut: Cut) -> PlanCut:
-        """What a checkpoint at the head of a loop contains."""
+    def _is_known(self, cut: Cut, entries: Counter[str]) -> bool:
+        """Whether all calls that lead to a cut are known."""
+        functions = set(cut.scopes[1:])
+        stored = {self._source.lowered.copies.get(name, name) for name in functions}
+        crowded = any(entries[name] >= MOST_CHAINS for name in functions)
+        return not crowded and stored.isdisjoint(self._source.lowered.stored)
+
+    def merged(self, cuts: list[Cut]) -> PlanCut:
+        """What a checkpoint contains, whichever calls led to it."""
+        found = [self._cut(cut) for cut in cuts]
+        last = functools.reduce(_both_last, (each.levels[-1] for each in found))
+        # After a training loop that was finished on the way, its exit state has all that is needed.
+        direct = [each for each, cut in zip(found, cuts, strict=True) if not self._passes(cut)]
+        outer = [each.levels[:-1] for each in direct or found]
+        around = [functools.reduce(_both_outer, each) for each in zip(*outer, strict=True)]
+        return PlanCut((*around, last))
+
+    def _passes(self, cut: Cut) -> bool:
+        """Whether another training loop is finished on the way from an outer loop to the cut."""
+        steps = list(cut.chain)
+        first = next(n for n, (_, op) in enumerate(steps) if isinstance(op, Loop))
+        for (_, op), (_, target) in itertools.pairwise(steps[first:]):
+            assert isinstance(op, Loop | Call)
+            body = op.body if isinstance(op, Loop) else self._cells.functions[op.function].body
+            if self._trains_before(body, target):
+                return True
+        return False
+
+    def _trains_before(self, block: tuple[Op, ...], target: Op) -> bool:
+        for op in block:
+            if op is target:
+                return False
+            if self._cells.contains(op, target):
+                return any(
+                    self._trains_before(each, target)
+                    for each in blocks_of(op)
+                    if any(one is target or self._cells.contains(one, target) for one in each)
+                )
+            if any(self._is_on_the_way(each) for each in walk_ops((op,))):
+                return True
+        return False
+
+    def _is_on_the_way(self, op: Op) -> bool:
+        if isinstance(op, Loop):
+            return op.label in self._loops.sites
+        return isinstance(op, Call) and op.function in self._leading
+
+    def _cut(self, cut: Cut) -> PlanCut:
+        """What a checkpoint at the head of a loop contains, if these calls led to it."""
         derived = derive(self._cells, cut)
+        recursive = [name for name in cut.scopes[1:] if name in self._recursive]
+        if recursive:
+            # Outer activations go on after this one, somewhere in what they have left to do.
+            reads = [self._cells.summary(name).reads for name in recursive]
+            more = self._cells.nothing.numbering.union(reads)
+            derived = replace(derived, live=self._cells.set(derived.live) | more)
         levels = []
-        depth = 0
-        scopes: list[str] = [""]
-        for scope, op in cut.chain:
-            if scope and scope not in scopes:
-                scopes.append(scope)
-            if not isinstance(op, Loop):
-                continue
-            if depth < len(derived.levels) - 1:
-                levels.append(self._outer(derived, depth, scopes, op))
+        for number, (scopes, (_, op)) in enumerate(zip(cut.frames, cut.loops, strict=True)):
+            assert isinstance(op, Loop)
+            if number < len(derived.levels) - 1:
+                level = self._outer(derived, number, list(scopes), op)
+                levels.append(PlanLevel(level.loop) if recursive else level)
             else:
-                levels.append(self._last(derived, scopes, op))
-            depth += 1
+                levels.append(self._last(derived, list(scopes), op))
         return PlanCut(tuple(levels))
 
     # ---------------------------------------------------------------- the cut itself
 
     def _last(self, derived: CutPlan, scopes: list[str], op: Loop) -> PlanLevel:
         last = derived.levels[-1]
-        live = self._cells.set(derived.live | self._asked)
+        live = derived.live | self._asked
         # What is only read from outside is restored too, if it may have changed.
         wrong = (last.restore | (last.changed & self._asked) | self._changed) & live
-        self._carried |= wrong
         items: list[PlanItem] = []
         for variable in self._variables(scopes):
             items += self._item(variable, derived, live, wrong)
@@ -167,15 +223,19 @@ class _Planning:
 
     def _causes_below(self, cells: CellSet) -> tuple[str, ...]:
         """How the bits of some cells come about, in words."""
-        found = {cause for cell in cells for cause in self._causes.of.get(cell, ())}
-        return tuple(sorted({_in_words(cause) for cause in found}))
+        causes = self._causes.among(cells)
+        if causes not in self._words:
+            self._words[causes] = tuple(sorted({_in_words(cause) for cause in causes}))
+        return self._words[causes]
 
     def _uncompared(self, variable: Variable, line: int, file: str) -> Iterator[PlanItem]:
         """The parts of a variable that the clock reaches."""
+        if not self._varying:
+            return
         for path, cells in self._parts(variable):
             if cells & self._trained:
                 continue
-            reasons = {c for cell in cells for c in self._causes.of.get(cell, ()) if _varies(c)}
+            reasons = self._causes.among(cells) & self._varying
             if reasons:
                 what = ", ".join(sorted({cause.what for cause in reasons}))
                 why = f"saved, but not compared: the {what} reaches it"
@@ -205,9 +265,7 @@ class _Planning:
         site = self._loops.sites[op.label]
         variables = self._cells.set(each.cell for each in self._variables(scopes))
         there = self._cells.below(variables)
-        changed = self._cells.set(self._asked) & (level.changed | self._cells.set(self._changed))
-        needs = level.restore | (changed & there)
-        self._carried |= level.restore
+        needs = level.restore | ((level.changed | self._changed) & self._asked & there)
         places = self._places(needs, scopes)
         if places is None or self._source.lowered.opened:
             return PlanLevel(site, full=True)
@@ -248,6 +306,11 @@ class _Planning:
 
     def _variables(self, scopes: list[str]) -> list[Variable]:
         """The variables of the program that are there, with their cells."""
+        if tuple(scopes) not in self._found:
+            self._found[tuple(scopes)] = self._find_variables(scopes)
+        return self._found[tuple(scopes)]
+
+    def _find_variables(self, scopes: list[str]) -> list[Variable]:
         found: list[Variable] = []
         for module in self._source.modules:
             found += self._globals(module)
@@ -318,14 +381,9 @@ class _Planning:
     def demands(self) -> Iterator[PlanItem]:
         """What must be recorded or keyed, and what can't be replayed."""
         ops = _ops(self._source)
-        reached = {c for cell in self._trained for c in self._causes.of.get(cell, ())}
         lowered = self._source.lowered
-        reached.update(
-            cause
-            for _, cause in decided_by_clock(
-                self._cells, self._causes, self._loops, lowered, self._trained
-            )
-        )
+        decisions = decided_by_clock(self._cells, self._causes, self._loops, lowered, self._trained)
+        reached = {*self._causes.among(self._trained), *(cause for _, cause in decisions)}
         for cause in reached:
             op = ops.get(cause.site)
             if op is None or op.span is None:
@@ -344,34 +402,53 @@ def _is_loader(op: Op) -> bool:
     return isinstance(op, Loop) and op.label.rpartition(":")[2].startswith("W")
 
 
-def _merged(cuts: list[PlanCut]) -> PlanCut:
-    """What holds at a cut whichever calls have led there."""
-    first, *others = cuts
-    if not others:
-        return first
-    levels: list[PlanLevel] = []
-    for level, *same in zip(*(cut.levels for cut in cuts), strict=True):
-        found: dict[str, PlanItem] = {}
-        for item in (item for each in (level, *same) for item in each.items):
-            before = found.setdefault(f"{item.place} {item.compared}", item)
-            if _CAUTION[item.action] > _CAUTION[before.action]:
-                found[f"{item.place} {item.compared}"] = item
-        gradients = "gradients True"
-        if gradients in found and not all(_drops_gradients(each) for each in (level, *same)):
-            del found[gradients]
-        full = any(each.full for each in (level, *same))
-        levels.append(PlanLevel(level.loop, tuple(sorted(found.values())), full))
-    return PlanCut(tuple(levels))
-
-
-def _drops_gradients(level: PlanLevel) -> bool:
-    return any(item.place == "gradients" for item in level.items)
-
-
 def _ops(source: Source) -> dict[int, Op]:
     program = source.program
     blocks = (program.main, *(each.body for each in program.functions))
     return {op.site: op for block in blocks for op in walk_ops(block)}
+
+
+def _both_outer(one: PlanLevel, other: PlanLevel) -> PlanLevel:
+    """A loop around a cut, for two ways there."""
+    if one.full or other.full:
+        return PlanLevel(one.loop)
+    return PlanLevel(one.loop, tuple(sorted({*one.items, *other.items})), full=False)
+
+
+def _both_last(one: PlanLevel, other: PlanLevel) -> PlanLevel:
+    """A cut, for two ways there: what one of them needs is saved."""
+    mine, theirs = ({i.place: i for i in each.items if i.compared} for each in (one, other))
+    kept: list[PlanItem] = [item for item in (*one.items, *other.items) if not item.compared]
+    for place in {*mine, *theirs}:
+        here = [each[place] for each in (mine, theirs) if place in each]
+        if "restore" in (item.action for item in here) or len({i.action for i in here}) == 1:
+            kept.append(next((i for i in here if i.action == "restore"), here[0]))
+        else:
+            why = "needed on one of the ways to this loop"
+            kept.append(replace_struct(here[0], action="restore", reason=why))
+    if ("gradients" in mine) != ("gradients" in theirs):
+        kept = [item for item in kept if item.place != "gradients"]
+    return PlanLevel(one.loop, tuple(sorted(set(kept))))
+
+
+def _recursive(program: Program) -> set[str]:
+    """Functions that may call themselves, by others too."""
+    called = {
+        each.name: {op.function for op in walk_ops(each.body) if isinstance(op, Call)}
+        for each in program.functions
+    }
+    found = set()
+    for name in called:
+        seen: set[str] = set()
+        todo = list(called[name])
+        while todo:
+            each = todo.pop()
+            if each not in seen:
+                seen.add(each)
+                todo += called[each]
+        if name in seen:
+            found.add(name)
+    return found
 
 
 def _made_once(program: Program, given_away: set[str]) -> set[int]:

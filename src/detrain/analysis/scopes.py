@@ -43,7 +43,7 @@ class Scope:
     imports: dict[str, str] = field(default_factory=dict)
     """Names that imports bind, with the absolute name of what they mean."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Its name in the whole program, without dots: `train`, `Net/forward`, `utils:train`.
 
@@ -57,7 +57,7 @@ class Scope:
         between = "/" if self.parent.parent is not None else ""
         return f"{self.parent.key}{between}{name}"
 
-    @property
+    @cached_property
     def space(self) -> str:
         """How a running program names it: `module` or `module:qualname`."""
         return f"{self.module.name}:{self.qualname}" if self.qualname else self.module.name

@@ -198,19 +198,19 @@ class Statements(Calls):
 
     def _assigned(self, target: ast.expr, value: Value, node: ast.AST) -> None:
         """Assign, and note what is made from what it was."""
-        own = {self.place_of(e.id) for e in ast.walk(target) if isinstance(e, ast.Name)}
-        own_fields = {
-            ast.dump(e.value) + e.attr for e in ast.walk(target) if isinstance(e, ast.Attribute)
-        }
         source = getattr(node, "value", None)
-        again = source is not None and any(
-            (isinstance(e, ast.Name) and self.place_of(e.id) in own)
-            or (isinstance(e, ast.Attribute) and ast.dump(e.value) + e.attr in own_fields)
-            for e in ast.walk(source)
-        )
+        again = source is not None and not value.is_scalar and self._shares(target, source)
         self.assign(target, value, node)
-        if again and not value.is_scalar and self.out:
+        if again and self.out:
             self.lowered.mark(self.out[-1].site, "self")
+
+    def _shares(self, target: ast.AST, source: ast.AST) -> bool:
+        """Whether two expressions have a variable or an attribute in common."""
+        one, other = self.facts.spelling(target), self.facts.spelling(source)
+        if not one.attributes.isdisjoint(other.attributes):
+            return True
+        own = {self.place_of(name) for name in one.names}
+        return any(self.place_of(name) in own for name in other.names)
 
     def _kept(self, value: Value, node: ast.AST) -> Value:
         """A value that stays what it is when variables change."""

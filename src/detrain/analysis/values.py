@@ -6,8 +6,10 @@ fields, results and elements are found for the whole program at once: they only 
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from detrain.analysis.program import Place
 from detrain.analysis.scopes import Scope
@@ -58,7 +60,8 @@ class Value:
 
     def of(self, kind: str) -> list[str]:
         """The keys of its tags of one kind."""
-        return sorted(tag[1] for tag in self.tags if tag[0] == kind)
+        found = [tag[1] for tag in self.tags if tag[0] == kind]
+        return sorted(found) if len(found) > 1 else found
 
 
 @dataclass(eq=False)
@@ -74,6 +77,13 @@ class Class:
     """By method: "property", "staticmethod", "classmethod" and the like."""
     annotated: list[str] = field(default_factory=list)
     is_data: bool = False
+
+
+class Spelled(NamedTuple):
+    """The names in an expression, and its attributes as they are written."""
+
+    names: frozenset[str]
+    attributes: frozenset[str]
 
 
 class Facts:
@@ -96,6 +106,10 @@ class Facts:
         self.repeated: set[str] = set()
         """Functions that may be called more than once."""
         self._called_at: dict[str, str] = {}
+        self.packages: frozenset[str] = frozenset()
+        """The libraries that any module imports, by their first names."""
+        self.spelled: dict[ast.AST, Spelled] = {}
+        """What was found of expressions, which are read again and again."""
         self.grown = False
         self.settled = False
         """Whether a value without tags may be anything, and not only not be known yet."""
@@ -107,6 +121,20 @@ class Facts:
         if not tags <= known:
             known |= tags
             self.grown = True
+
+    def spelling(self, node: ast.AST) -> Spelled:
+        """The names and attributes in an expression."""
+        found = self.spelled.get(node)
+        if found is None:
+            names: set[str] = set()
+            attributes: set[str] = set()
+            for each in ast.walk(node):
+                if isinstance(each, ast.Name):
+                    names.add(each.id)
+                elif isinstance(each, ast.Attribute):
+                    attributes.add(ast.dump(each.value) + each.attr)
+            found = self.spelled[node] = Spelled(frozenset(names), frozenset(attributes))
+        return found
 
     def reach(self, function: str) -> None:
         """Note that a function may be called."""

@@ -74,6 +74,8 @@ class Level:
     finished: list[Finished] = field(default_factory=list)
     head: Snapshot | SavedState | None = None
     """The state at the head of this iteration, if it was kept."""
+    way: Snapshot | SavedState | None = None
+    """What the way from there to a loop inside reads, where `head` is that of a checkpoint here."""
     order: str = ""
     """The iterable's account of the items before this iteration, if the head was kept."""
 
@@ -85,6 +87,11 @@ class Level:
     """What the program asked the world since the head, and `Finished` loops in their places."""
     passed: SavedLoop | None = None
     """What is known of it, if it is passed over on resume."""
+
+    @property
+    def around(self) -> Snapshot | SavedState | None:
+        """The state at the head, for a checkpoint at a loop inside this one."""
+        return self.way or self.head
 
     def path(self) -> tuple[str, ...]:
         """The sites from the outermost loop to this one."""

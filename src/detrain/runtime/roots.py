@@ -155,10 +155,13 @@ def _modules(owns: Owns) -> dict[str, MutableMapping[str, Any]]:
     """The global names of the program's modules; the script's come first."""
     found: dict[str, MutableMapping[str, Any]] = {}
     names = sorted(sys.modules, key=lambda name: (name != "__main__", name))
+    seen: set[int] = set()
     for name in names:
         module = sys.modules[name]
         file = getattr(module, "__file__", None)
-        if isinstance(file, str) and owns(file):
+        # One module may go by two names: multiprocessing calls the script `__mp_main__` too.
+        if isinstance(file, str) and owns(file) and id(module.__dict__) not in seen:
+            seen.add(id(module.__dict__))
             found[name] = module.__dict__
     return found
 

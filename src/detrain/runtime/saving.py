@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 __all__ = ["Marks", "Saving", "obstacle"]
 
 
-def obstacle(level: Level, known: dict[tuple[str, ...], dict[str, object]]) -> str | None:
+def obstacle(
+    level: Level,
+    known: dict[tuple[str, ...], dict[str, object]],
+    is_thin: Callable[[Level], bool],
+) -> str | None:
     """Why no checkpoint may be taken at the head of this loop; None if one may.
 
     All that any loop declared must be reachable from here, and the way back here must be kept. An
@@ -58,10 +62,13 @@ def obstacle(level: Level, known: dict[tuple[str, ...], dict[str, object]]) -> s
         if why:
             return f"the iterable of the loop {each.site} (line {each.line}) {why}"
         outer = each is not level and each.parent is not None
-        if outer and (each.head is None or not each.head.gradients):
+        if outer and (each.around is None or not each.around.gradients):
             return ""  # an inner loop that was not expected; the next iteration keeps its way
         if any(loop.exit is None and not loop.level.whole for loop in each.finished):
             return ""
+        again = any(loop.exit is None for loop in each.finished)
+        if each is not level and each.parent is not None and again and is_thin(each):
+            return ""  # to run a finished loop again takes all that the loop around it reached
         each = each.parent
     return None
 
@@ -194,7 +201,7 @@ class Saving:
             return
         if not self._holds_good(held, self.release()):
             return
-        levels = tuple(self._saved_level(each) for each in held.stack)
+        levels = tuple(self._saved_level(each, each.level is level) for each in held.stack)
         finished = self._saved_loops(held.base.finished)
         sync()
         self._reached("output-synced")
@@ -261,10 +268,13 @@ class Saving:
         held, self.held = self.held, None
         return held.watch.end() if held is not None else Verdict()
 
-    def _saved_level(self, frozen: _Frozen) -> SavedLevel:
+    def _saved_level(self, frozen: _Frozen, is_cut: bool) -> SavedLevel:
         level = frozen.level
-        assert level.head is not None
-        level.head = self._durable(level.head)
+        if is_cut or level.way is None:
+            assert level.head is not None
+            state = level.head = self._durable(level.head)
+        else:
+            state = level.way = self._durable(level.way)
         return SavedLevel(
             site=level.site,
             iteration=frozen.iteration,
@@ -272,7 +282,7 @@ class Saving:
             origin=level.source.origin() if level.source is not None else "",
             order=frozen.order,
             finished=self._saved_loops(frozen.finished),
-            state=level.head,
+            state=state,
             observed=flat_observations(frozen.observed),
         )
 

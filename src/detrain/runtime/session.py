@@ -335,7 +335,7 @@ class Session:
         saving = self._saving
         if saving.off:
             return
-        level.head = None
+        level.head = level.way = None
         if level.observed:
             level.observed = []
         if level.iteration == 0:
@@ -364,7 +364,7 @@ class Session:
 
     def _take(self, level: Level) -> bool:
         """Copy a checkpoint, if one may be taken here."""
-        reason = obstacle(level, self._known)
+        reason = obstacle(level, self._known, self._states.is_thin)
         if reason is not None:
             if reason and not level.habits.nests:
                 self.attempt.attention(f"no checkpoint can be taken: {reason}")

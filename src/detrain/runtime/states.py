@@ -76,24 +76,33 @@ class States:
             gradients=cut is None or not cut.gradients,
             left_out=walked.left_out,
         )
+        # A loop inside may be the innermost of the next checkpoint, before this one is confirmed.
+        level.way = self._way(level) if level.habits.nests is not False else None
         return walked
 
     def copy_outer(self, level: Level) -> None:
         """Copy the state at a loop's head, for the way from there to a loop inside it."""
         self._note_order(level)
-        roots = Roots.of(level, self._owns)
-        places = self._places(level)
-        found = None if places is None else roots.at(places)
-        if places is not None and found is None:
-            level.habits.full = True
-        if found is not None:
-            walked, digests = walk({**roots.own, **found}, self._owns), {}
-        else:
+        level.head = self._way(level)
+        if level.head is None:
             cut = self._cut(level)
             # Only the head of an innermost loop is watched for what becomes of gradients.
             walked = self._walk(level, None if cut is None else cut.with_gradients())
             digests = _digests(walked)
-        level.head = take(walked.tree, walked.leaves, digests, left_out=walked.left_out)
+            level.head = take(walked.tree, walked.leaves, digests, left_out=walked.left_out)
+
+    def _way(self, level: Level) -> Snapshot | None:
+        """Copy what the way to a loop inside this one reads; None if the plan can't tell."""
+        places = self._places(level)
+        if places is None:
+            return None
+        roots = Roots.of(level, self._owns)
+        found = roots.at(places)
+        if found is None:
+            level.habits.full = True
+            return None
+        walked = walk({**roots.own, **found}, self._owns)
+        return take(walked.tree, walked.leaves, left_out=walked.left_out)
 
     def copy_all(self, level: Level) -> Snapshot:
         """Copy all that is reachable at a loop."""

@@ -78,7 +78,7 @@ def completion(subject: Subject) -> Iterator[Diagnostic]:
         if op.span is not None:
             message = "what is trained depends on which task is done first"
             yield Diagnostic("DT203", message, op.span)
-    for node, file in subject.nodes():
+    for node, file in subject.nodes:
         if isinstance(node, ast.Call) and _says_unordered(node):
             message = "elements of this data set come in the order in which they are done"
             yield Diagnostic(

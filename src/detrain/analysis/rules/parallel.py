@@ -38,7 +38,7 @@ def varying(subject: Subject) -> Iterator[Diagnostic]:
     deterministic = any(
         isinstance(node, ast.Attribute)
         and node.attr in ("use_deterministic_algorithms", "enable_op_determinism")
-        for node, _ in subject.nodes()
+        for node, _ in subject.nodes
     )
     seen: set[str] = set()
     for name, why, span in sorted(

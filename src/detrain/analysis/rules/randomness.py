@@ -55,13 +55,13 @@ def _seeds_by_helper(subject: Subject) -> bool:
 
 def unused_seed(subject: Subject) -> Iterator[Diagnostic]:
     """DT102: a seed that is asked for and never used."""
-    read = {node.attr for node, _ in subject.nodes() if isinstance(node, ast.Attribute)}
-    texts = {node.value for node, _ in subject.nodes() if isinstance(node, ast.Constant)}
+    read = {node.attr for node, _ in subject.nodes if isinstance(node, ast.Attribute)}
+    texts = {node.value for node, _ in subject.nodes if isinstance(node, ast.Constant)}
     whole = any(
         isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars"
-        for node, _ in subject.nodes()
+        for node, _ in subject.nodes
     )
-    for node, file in subject.nodes():
+    for node, file in subject.nodes:
         if isinstance(node, ast.Call) and _is_seed_option(node) and not whole:
             name = _destination(node)
             if name not in read and name not in texts:
@@ -112,12 +112,7 @@ def _unused_parameter(
 def drawn_in_parallel(subject: Subject) -> Iterator[Diagnostic]:
     """DT103, DT104: draws whose order depends on who comes first."""
     loops = [op for op in subject.ops.values() if isinstance(op, Loop) and op.how == "par"]
-    raced = {
-        cause.site
-        for causes in subject.causes.of.values()
-        for cause in causes
-        if cause.kind == "race"
-    }
+    raced = {cause.site for cause in subject.causes.everywhere if cause.kind == "race"}
     draws = subject.in_order(
         op for site in raced for op in (subject.ops.get(site),) if isinstance(op, Draw)
     )

@@ -56,7 +56,7 @@ def _is_next(node: ast.Call, made: dict[str, ast.Assign]) -> bool:
 
 def hidden_in_lambdas(subject: Subject) -> Iterator[Diagnostic]:
     """DT502: a lambda that keeps something in a default value and changes it."""
-    for node, file in subject.nodes():
+    for node, file in subject.nodes:
         if not isinstance(node, ast.Lambda):
             continue
         names = node.args.args[len(node.args.args) - len(node.args.defaults) :]
@@ -148,7 +148,7 @@ def library_loops(subject: Subject) -> Iterator[Diagnostic]:
     """DT505: the loop is a library's."""
     if subject.loops.sites:
         return
-    for node, file in subject.nodes():
+    for node, file in subject.nodes:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         if node.func.attr in _LIBRARY_LOOPS and _is_trainer(subject, node.func.value, file):

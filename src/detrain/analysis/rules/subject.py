@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from detrain.analysis.cells import Cell, Cells
+from detrain.analysis.cells import Cells, CellSet
 from detrain.analysis.frontend import Source
 from detrain.analysis.infer import Causes
 from detrain.analysis.loops import TrainingLoops
@@ -41,14 +41,14 @@ class Subject:
         return {op.site: name for name, block in self.cells.scopes for op in walk_ops(block)}
 
     @cached_property
-    def trained(self) -> set[Cell]:
+    def trained(self) -> CellSet:
         """The cells of what is trained."""
         return trained_cells(self.source, self.cells)
 
     @cached_property
-    def reaching(self) -> set[Cause]:
+    def reaching(self) -> Set[Cause]:
         """The causes of what is trained."""
-        return {cause for cell in self.trained for cause in self.causes.of.get(cell, ())}
+        return self.causes.among(self.trained)
 
     def world(self, *kinds: str) -> Iterator[Op]:
         """Answers of the world, of some kinds, that reach what is trained; in order."""
@@ -64,15 +64,12 @@ class Subject:
         span = op.span or Span(0)
         return span.file, span.line, span.column
 
-    def causes_of(self, op: Op, places: tuple[Place, ...]) -> set[Cause]:
+    def causes_of(self, op: Op, places: tuple[Place, ...]) -> Set[Cause]:
         """The causes of what an op reads at some places."""
-        scope = self.scope_of[op.site]
-        return {
-            cause
-            for place in places
-            for cell in self.cells.read(scope, place)
-            for cause in self.causes.of.get(cell, ())
-        }
+        scope, found = self.scope_of[op.site], self.cells.nothing
+        for place in places:
+            found |= self.cells.read(scope, place)
+        return self.causes.among(found)
 
     @cached_property
     def seeding(self) -> dict[int, Op]:
@@ -107,11 +104,12 @@ class Subject:
 
     # ---------------------------------------------------------------- the text
 
-    def nodes(self) -> Iterator[tuple[ast.AST, str]]:
+    @cached_property
+    def nodes(self) -> list[tuple[ast.AST, str]]:
         """All nodes of the project's files, with the file."""
-        for module in self.source.modules:
-            for node in ast.walk(module.tree):
-                yield node, module.path
+        return [
+            (node, module.path) for module in self.source.modules for node in ast.walk(module.tree)
+        ]
 
     def span(self, node: ast.AST, file: str) -> Span:
         """Where a node stands."""
