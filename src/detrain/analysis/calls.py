@@ -51,7 +51,12 @@ class Calls(Rows):
         found = Arguments()
         for each in node.args:
             value = self.value(each)
-            (found.spread if isinstance(each, ast.Starred) else found.positional).append(value)
+            if isinstance(each, ast.Starred):
+                found.spread.append(value)
+            elif found.spread:  # after a star it is not known which parameter it is for
+                found.spread.append(self.container([value], each))
+            else:
+                found.positional.append(value)
         for keyword in node.keywords:
             value = self.value(keyword.value)
             if keyword.arg is None:
@@ -381,11 +386,8 @@ class Calls(Rows):
         named = dict(given.named)
         spread = self._spread(given, node)
         values: list[Value] = []
-        if spread is not None and given.positional:
-            # Which is which is not known: a star may stand before them.
-            spread = self.container([*given.positional, self._of_spread(spread)], node)
         for number, name in enumerate(plain):
-            if number < len(given.positional) and spread is None:
+            if number < len(given.positional):
                 values.append(given.positional[number])
             elif name in named:
                 values.append(named.pop(name))

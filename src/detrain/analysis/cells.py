@@ -36,7 +36,7 @@ from detrain.analysis.program import (
     walk_ops,
 )
 
-__all__ = ["Cell", "CellSet", "Cells", "Effects", "Touched", "locals_of", "targets_of"]
+__all__ = ["Cell", "CellSet", "Cells", "Effects", "Touched", "locals_of", "read_by", "targets_of"]
 
 Cell = tuple[str, str, str]
 """`("", function, name)` is a variable, of `main` if the function is ""; `("object", op, field)` is
@@ -179,7 +179,7 @@ class Cells:
             self.variable(scope, place[0])
             for scope, block in self.scopes
             for op in walk_ops(block)
-            for place in (*targets_of(op), *_read_by(op))
+            for place in (*targets_of(op), *read_by(op))
         )
         return found | {"": self.set(cell for cell in used if cell[1] == "")}
 
@@ -424,7 +424,7 @@ class Cells:
     def _touch(self, scope: str, op: Op) -> Touched:
         reads, writes = list[CellSet](), list[CellSet]()
         surely, whole, shaken = self.nothing, self._no_sites, self._no_sites
-        for number, place in enumerate(_read_by(op)):
+        for number, place in enumerate(read_by(op)):
             cells, passed, sites = self._spot(scope, place)
             reads += cells, passed
             if sites and not _hands_on(op, number):
@@ -553,7 +553,7 @@ def _hands_on(op: Op, number: int) -> bool:
     return isinstance(op, Call | Leave)
 
 
-def _read_by(op: Op) -> tuple[Place, ...]:
+def read_by(op: Op) -> tuple[Place, ...]:
     """The places that an op reads."""
     match op:
         case Bind(reads=reads) | Mutate(reads=reads) | Key(reads=reads) | Emit(reads):

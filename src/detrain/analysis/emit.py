@@ -77,6 +77,8 @@ class Lowered:
     """Calls that only may be there, because nothing is known of who is given an object."""
     stored: set[str] = field(default_factory=set)
     """Functions that are kept where they can't be followed, and may be called from anywhere."""
+    registered: set[str] = field(default_factory=set)
+    """Those among the ones given away that nothing tells when they are called: hooks, threads."""
     given_away: set[str] = field(default_factory=set)
     """Functions that a library was given, and may call at any time."""
     varies: list[tuple[str, str, Span]] = field(default_factory=list)

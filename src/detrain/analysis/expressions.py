@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 
 from detrain.analysis.emit import GRADIENTS, OWN, Emitting, unique
@@ -17,7 +18,7 @@ from detrain.analysis.program import ELEMENT, Place
 from detrain.analysis.scopes import Code
 from detrain.analysis.values import DEFINITIONS, NOTHING, SCALAR, Tag, Tags, Value
 
-__all__ = ["ITERATORS", "NAMESPACES", "OPERATORS", "Expressions", "kind_of"]
+__all__ = ["ITERATORS", "NAMESPACES", "OPERATORS", "Expressions", "Over", "kind_of"]
 
 NAMESPACES = frozenset(
     {
@@ -60,6 +61,16 @@ def kind_of(name: str) -> str:
     return row.makes if row is not None else ""
 
 
+@dataclass(frozen=True)
+class Over:
+    """What a loop goes over, and what that goes over by itself, one item with one."""
+
+    node: ast.expr
+    value: Value
+    by: str = ""
+    parts: list[Over] = field(default_factory=list)
+
+
 class Expressions(Emitting):
     """Gives the value of each expression, writing the ops that computing it takes."""
 
@@ -76,6 +87,14 @@ class Expressions(Emitting):
     @abstractmethod
     def item_of(self, value: Value, node: ast.AST) -> Value:
         """An item of what can be iterated over."""
+
+    @abstractmethod
+    def over(self, node: ast.expr) -> Over:
+        """What a loop goes over, computed once."""
+
+    @abstractmethod
+    def items(self, target: ast.expr, over: Over, node: ast.AST) -> None:
+        """Bind the target of a loop."""
 
     def value(self, node: ast.expr) -> Value:
         """The value of an expression."""
@@ -280,14 +299,14 @@ class Expressions(Emitting):
                 self.hold(into, [value], node)
             return
         clause, *rest = clauses
-        over = self.value(clause.iter)
+        over = self.over(clause.iter)
         label = self.label("C", node)
         with self.block() as body:
             for name in ast.walk(clause.target):
                 if isinstance(name, ast.Name):
                     at = f"{name.lineno}:{name.col_offset}"
                     self.renamed[name.id] = (f"%{name.id}@{at}",)
-            self.assign(clause.target, self.item_of(over, clause.iter), node)
+            self.items(clause.target, over, node)
             tests = [self.value(test) for test in clause.ifs]
             with self.block() as inner:
                 self._clause(node, rest, gives, into)
@@ -295,7 +314,7 @@ class Expressions(Emitting):
                 self.branch(self.gathered(tests), inner, [], node)
             else:
                 self.out.extend(inner)
-        self.loop(label, "for", over.all_reads, body, node)
+        self.loop(label, "for", over.value.all_reads, body, node)
 
     # ---------------------------------------------------------------- choices
 

@@ -71,14 +71,23 @@ class GivingAway(Expressions):
                 self.facts.reach(key)
                 self.lowered.given_away.add(key)
                 self.lowered.stored.add(key)
+                self.lowered.registered.add(key)
 
     def _in_sequence(self, value: Value) -> list[Value]:
         if not value.of("sequence") or value.place is None:
             return []
         return [Value((*value.place, ELEMENT), value.reads, self.elements(value))]
 
-    def _given(self, called: list[Value], values: list[Value], row: Row, node: ast.AST) -> None:
-        """Functions that are given to a call, which may call them with anything it has."""
+    def _given(
+        self, called: list[Value], values: list[Value], row: Row, node: ast.AST, *, kept: bool
+    ) -> None:
+        """Functions that are given to a call, which may call them with anything it has.
+
+        If they are `kept` by what can't be followed, they may be called at any time later.
+        """
+        if kept:
+            for value in called:
+                self.lowered.registered.update((*value.of("function"), *value.of("bound")))
         others = [v for v in values if v not in called and not v.is_scalar]
         everything = self.made((), others, NOTHING, node).place if others else NONE
         assert everything is not None
@@ -152,7 +161,7 @@ class GivingAway(Expressions):
         inner = [e for v in given.all for e in self._in_sequence(v)]
         called = [v for v in (*given.all, *inner) if v.of("function") or v.of("bound")]
         if called:
-            self._given(called, given.all, Row(name), node)
+            self._given(called, given.all, Row(name), node, kept=True)
         if callee.of("held") or callee.of("kept"):
             self._may_call_held(callee, (*CALLED, *ITERATED), given, node)
         objects = [v for v in values if not v.is_scalar and v.place is not None]
@@ -193,6 +202,7 @@ class GivingAway(Expressions):
                 with self.block() as block:
                     bound = replace(value, tags=frozenset({("bound", method.key)}))
                     self._call_with(bound, NONE, node)
+                    self.lowered.registered.add(method.key)
                     self.lowered.guessed.update(op.site for op in self.out)
                 self.branch((), block, [], node)
 

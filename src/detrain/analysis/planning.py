@@ -48,7 +48,6 @@ VARYING = frozenset({"clock", "entropy", "memory", "network"})
 _DEEPEST = 3
 """How many fields a place of an outer level may have; what lies deeper is taken with its holder."""
 
-
 _TRAINED = frozenset({"model", "optimizer", "scheduler", "scaler", "average"})
 
 
@@ -87,9 +86,17 @@ class _Planning:
         self._source, self._cells, self._causes, self._loops = source, cells, causes, loops
         self._trained = trained_cells(source, cells)
         self._asked = self._changed = cells.nothing
+        self._asked_anytime = self._changed_anytime = cells.nothing
+        anywhere = cells.variables("")
         for key in source.lowered.given_away:
-            self._asked |= cells.liveness.exposed(key)
-            self._changed |= cells.summary(key).writes
+            reads, writes = cells.liveness.exposed(key), cells.summary(key).writes
+            self._asked |= reads
+            self._changed |= writes
+            # The others are called where what keeps them is touched, which is written there; only
+            # what Python calls by itself is not, and looks at its own object and at variables.
+            is_registered = key in source.lowered.registered
+            self._asked_anytime |= reads if is_registered else reads & anywhere
+            self._changed_anytime |= writes if is_registered else writes & anywhere
         self._recursive = _recursive(source.program)
         self._leading = leading_to(source.program, lambda op: op.label in loops.sites)
         self._words: dict[Set[Cause], tuple[str, ...]] = {}
@@ -100,12 +107,12 @@ class _Planning:
     def cuts(self) -> list[list[Cut]]:
         """The cuts of all training loops: for each stack of loops, all calls that lead to it.
 
-        A loop that is also reached through a loop which is no place to stop has none.
+        A stack that may also stand inside a loop which is no place to stop has no plan.
         """
         sites = self._loops.sites
         found: dict[tuple[str, ...], list[Cut]] = {}
-        entries: Counter[str] = Counter()
         unclear: set[tuple[str, ...]] = set()
+        entries: Counter[str] = Counter()
         for cut in cuts_of(self._source.program, lambda op: op.label in sites):
             entries.update(set(cut.scopes))
             labels = tuple(label for label in cut.labels if label in sites)
@@ -113,9 +120,9 @@ class _Planning:
             if labels != cut.labels:
                 unclear.add(labels)
         return [
-            cuts
-            for labels, cuts in found.items()
-            if labels not in unclear and all(self._is_known(cut, entries) for cut in cuts)
+            each
+            for labels, each in found.items()
+            if labels not in unclear and all(self._is_known(cut, entries) for cut in each)
         ]
 
     def _is_known(self, cut: Cut, entries: Counter[str]) -> bool:
@@ -189,7 +196,8 @@ class _Planning:
     def _last(self, derived: CutPlan, scopes: list[str], op: Loop) -> PlanLevel:
         last = derived.levels[-1]
         live = derived.live | self._asked
-        wrong = (last.restore | self._changed) & live
+        # What is only read from outside is restored too, if it may have changed.
+        wrong = (last.restore | (last.changed & self._asked) | self._changed) & live
         items: list[PlanItem] = []
         for variable in self._variables(scopes):
             items += self._item(variable, derived, live, wrong)
@@ -265,7 +273,8 @@ class _Planning:
         site = self._loops.sites[op.label]
         variables = self._cells.set(each.cell for each in self._variables(scopes))
         there = self._cells.below(variables)
-        needs = level.restore | (self._changed & self._asked & there)
+        changed = level.changed | self._changed_anytime
+        needs = level.restore | (self._cells.set(changed) & self._asked_anytime & there)
         places = self._places(needs, scopes)
         if places is None or self._source.lowered.opened:
             return PlanLevel(site, full=True)

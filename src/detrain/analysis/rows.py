@@ -107,7 +107,10 @@ class Rows(Items):
             self._event("gradient", node)
         if row.emits and row.name != "tqdm.tqdm":
             self.emit(reads, node)
-        if row.name in _UPDATES or self._runs_train_op(given):
+        runs = self._runs_train_op(given)
+        if runs and receiver is not None and receiver.place is not None:
+            self.mutate(receiver.place, reads, node, deep=True)  # a session holds the variables
+        if row.name in _UPDATES or runs:
             self._event("update", node)
         result = self._result(row, name, receiver, given, reads, node)
         if row.name.rpartition(".")[2] in TRAIN_OPS:
@@ -131,7 +134,8 @@ class Rows(Items):
 
     def look_at_all(self, name: str, node: ast.AST) -> None:
         """`globals()`, `exec` and the like: every variable of the module may be looked at."""
-        if self.scope.kind == "function" or self.loops or not self.lowered.is_used_up(node):
+        kept = name not in _EXECUTES and not self.lowered.is_used_up(node)
+        if self.scope.kind == "function" or self.loops or kept:
             self.lowered.opened.append(self.span(node))
         module = self.scope.module
         places = tuple((module.prefix + each,) for each in sorted(module.scope.bound))
@@ -283,10 +287,14 @@ class Rows(Items):
                 if v.of("instance") or any(kind_of(m) == "model" for m in v.of("made"))
             ]
             if len(inner) == 1:
+                for each in values:
+                    if each is not inner[0]:
+                        self.look(each, node)
                 return inner[0]  # the same model, compiled, wrapped or on another device
         tags: set[Tag] = {("made", row.name)}
         if receiver is not None and row.wraps and "self" in row.mutates and row.makes:
-            return Value(receiver.place, receiver.reads, receiver.tags or frozenset(tags))
+            own = receiver.reads if receiver.place is not None else reads
+            return Value(receiver.place, own, receiver.tags or frozenset(tags))
         is_view = row.wraps and not row.mutates and row.makes in ("array", "")
         if receiver is not None and is_view:
             kept = frozenset(t for t in receiver.tags if t[0] in ("sequence", "iterates"))
@@ -297,6 +305,8 @@ class Rows(Items):
             )
         if row.name in NAMESPACES:
             return self._known(row, self.made((), [], frozenset(tags), node), values, given, node)
+        if row.name.startswith("numpy.random.") and row.draws and not row.makes:
+            return Value(None, reads, frozenset({("made", "numpy.zeros")}))
         if not row.makes and not row.wraps:
             return Value(
                 None, reads, frozenset(tags) if lookup(f"{row.name}.__call__") else NOTHING
@@ -306,7 +316,9 @@ class Rows(Items):
                 return Value(None, reads, frozenset(tags))
             made = self.made(reads, [], frozenset(tags), node, row.makes)
         else:
-            scalars = self.gathered([v for v in values if v.is_scalar])
+            given_places = set(self.gathered(values))
+            asked = tuple(place for place in reads if place not in given_places)
+            scalars = unique((*self.gathered([v for v in values if v.is_scalar]), *asked))
             made = self.made(scalars, values, frozenset(tags), node, row.makes)
         return self._known(row, made, values, given, node)
 
@@ -374,7 +386,7 @@ class Rows(Items):
         inner = [e for v in values for e in self._in_sequence(v)]
         called = [v for v in (*values, *inner) if v.of("function") or v.of("bound")]
         if called and row.parallel != "loader":
-            self._given(called, values, row, node)
+            self._given(called, values, row, node, kept=_keeps(row, receiver))
         if row.parallel in ("threads", "processes", "map"):
             objects = [v for v in (*values, *inner) if v.of("instance")]
             for value in objects:
@@ -382,7 +394,7 @@ class Rows(Items):
                     method = self.facts.method(key, "__call__") or self.facts.method(key, "run")
                     if method is not None:
                         bound = replace(value, tags=frozenset({("bound", method.key)}))
-                        self._given([bound], values, row, node)
+                        self._given([bound], values, row, node, kept=True)
         if receiver is not None and (receiver.of("held") or receiver.of("kept")):
             short = row.name.rpartition(".")[2]
             self._may_call_held(receiver, (*CALLED, short), given, node)
@@ -392,6 +404,18 @@ def _is_scalar(name: str, short: str) -> bool:
     if name.startswith("builtins.") and name.count(".") == 1:
         return short in _SCALARS
     return short in _SCALAR_METHODS or name.startswith(_SCALAR_MODULES)
+
+
+def _keeps(row: Row, receiver: Value | None) -> bool:
+    """Whether a call keeps the functions that it is given where they can't be followed.
+
+    What an object that it makes keeps is followed: its methods may call it.
+    """
+    if row.parallel in ("threads", "processes"):
+        return True
+    if receiver is not None:
+        return row.wraps or row.name.startswith("*.")
+    return not (row.wraps or _is_class(row.name) or row.name.startswith("builtins."))
 
 
 def _is_class(name: str) -> bool:

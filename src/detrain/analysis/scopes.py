@@ -14,10 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["Code", "Module", "Scope", "read_modules"]
+__all__ = ["COMPREHENSION", "Code", "Module", "Scope", "read_modules"]
 
 Code = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _BUILTINS = frozenset(dir(builtins))
 _SMALL = 120
 """Nodes of the syntax tree: some ten lines."""
@@ -285,7 +285,7 @@ class _Collect(ast.NodeVisitor):
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
         self._comprehension(node)
 
-    def _comprehension(self, node: _COMPREHENSION) -> None:
+    def _comprehension(self, node: COMPREHENSION) -> None:
         """Variables of a comprehension are its own; a walrus in it is not."""
         before = set(self._scope.bound)
         self.generic_visit(node)

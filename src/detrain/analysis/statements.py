@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 
 from detrain.analysis.calls import Calls
+from detrain.analysis.cells import read_by
 from detrain.analysis.emit import GRADIENTS, LoopFacts
-from detrain.analysis.expressions import NAMESPACES, OPERATORS
+from detrain.analysis.expressions import NAMESPACES, OPERATORS, Over
 from detrain.analysis.given import Arguments
-from detrain.analysis.program import ELEMENT, Function, Place
-from detrain.analysis.scopes import Code, Scope, own_nodes
-from detrain.analysis.values import SCALAR, Class, Value
+from detrain.analysis.program import ELEMENT, Function, Place, walk_ops
+from detrain.analysis.scopes import COMPREHENSION, Code, Scope, own_nodes
+from detrain.analysis.values import DEFINITIONS, SCALAR, Class, Value
 
 __all__ = ["Statements"]
 
 _INTERRUPTS = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit"})
-
-
-@dataclass(frozen=True)
-class _Over:
-    """What a loop goes over, and what that goes over by itself, one item with one."""
-
-    node: ast.expr
-    value: Value
-    by: str = ""
-    parts: list[_Over] = field(default_factory=list)
 
 
 class Statements(Calls):
@@ -39,7 +29,27 @@ class Statements(Calls):
                 self, f"_{type(node).__name__}", None
             )
             if method is not None:
+                begin = len(self.out)
                 method(node)
+                self._look_at_names(_own_expressions(node), begin, node)
+
+    def _look_at_names(self, nodes: list[ast.AST], begin: int, node: ast.AST) -> None:
+        """See to it that every variable that is named is looked at, whatever is made of it."""
+        names = dict.fromkeys(
+            each.id for one in nodes for each in _own_names(one) if isinstance(each.ctx, ast.Load)
+        )
+        seen = {place[0] for op in walk_ops(tuple(self.out[begin:])) for place in read_by(op)}
+        missing = []
+        for name in names:
+            place = self.place_of(name)
+            tags = self.tags_at(place) if place is not None else SCALAR
+            known = len(tags) == 1 and all(tag[0] in DEFINITIONS for tag in tags)
+            if place is not None and place[0] not in seen and not known and tags:
+                missing.append(place)
+        with self.block() as block:
+            for place in missing:
+                self.bind(self.temporary(), "alias", (place,), node)
+        self.out[begin:begin] = block
 
     def function(self, name: str = "") -> Function:
         """The whole function that this is the scope of, perhaps under another name."""
@@ -413,49 +423,49 @@ class Statements(Calls):
         self._loop(node)
 
     def _loop(self, node: ast.For | ast.AsyncFor) -> None:
-        over = self._over(node.iter)
+        over = self.over(node.iter)
         label = self._loop_label(node)
         with self.block() as body:
             self.loops += 1
-            self._items(node.target, over, node)
+            self.items(node.target, over, node)
             self.statements(node.body)
             self.loops -= 1
         self.loop(label, "for", over.value.all_reads, body, node)
         self._after(node)
 
-    def _over(self, node: ast.expr) -> _Over:
+    def over(self, node: ast.expr) -> Over:
         """What a loop goes over, computed once; `enumerate` and the like are seen through."""
         if not isinstance(node, ast.Call) or any(isinstance(e, ast.Starred) for e in node.args):
-            return _Over(node, self.value(node))
+            return Over(node, self.value(node))
         name = _last_name(node.func)
         builtin = isinstance(node.func, ast.Name) and self.place_of(name) is None
         through = (builtin and name in ("enumerate", "zip")) or name in ("tqdm", "track")
         if not through or not node.args:
-            return _Over(node, self.value(node))
+            return Over(node, self.value(node))
         callee = self.value(node.func)
         count = len(node.args) if name == "zip" else 1
-        parts = [self._over(each) for each in node.args[:count]]
+        parts = [self.over(each) for each in node.args[:count]]
         values = [*(each.value for each in parts), *(self.value(e) for e in node.args[count:])]
         given = self._arguments(ast.copy_location(ast.Call(node.func, [], node.keywords), node))
         given.positional = values
-        return _Over(node, self.called(callee, given, node), name, parts)
+        return Over(node, self.called(callee, given, node), name, parts)
 
     def _loop_label(self, node: ast.For | ast.AsyncFor | ast.While) -> str:
         label = self.label("L", node)
         self.lowered.loops[label] = LoopFacts(label, node, self.scope)
         return label
 
-    def _items(self, target: ast.expr, over: _Over, node: ast.AST) -> None:
+    def items(self, target: ast.expr, over: Over, node: ast.AST) -> None:
         """Bind the target of a loop; `enumerate` and `zip` are seen through."""
         targets = target.elts if isinstance(target, ast.Tuple) else []
         if over.by == "enumerate" and len(targets) == 2:
             self.assign(targets[0], Value(tags=SCALAR), node)
-            self._items(targets[1], over.parts[0], node)
+            self.items(targets[1], over.parts[0], node)
         elif over.by == "zip" and len(targets) == len(over.parts):
             for each, part in zip(targets, over.parts, strict=True):
-                self._items(each, part, node)
+                self.items(each, part, node)
         elif over.by in ("tqdm", "track"):
-            self._items(target, over.parts[0], node)
+            self.items(target, over.parts[0], node)
         else:
             self.assign(target, self.item_of(over.value, over.node), node)
 
@@ -467,6 +477,8 @@ class Statements(Calls):
             test = self.value(node.test)
             for method in ("__bool__", "__len__"):
                 self.asked(test, method, node)
+            if self.out:
+                self._look_at_names([node.test], 0, node)
             simple = not self.out and bool(test.all_reads)
             if endless:
                 self._exceptional(node)
@@ -657,6 +669,34 @@ class Statements(Calls):
         with self.block() as otherwise:
             self._cases(rest, subject, node)
         self.branch(subject.all_reads, then, otherwise, node)
+
+
+def _own_expressions(node: ast.stmt) -> list[ast.AST]:
+    """The expressions of a statement, without those of the statements in it."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.While):
+        return []
+    inside = (ast.stmt, ast.ExceptHandler, ast.match_case)
+    if isinstance(node, ast.withitem):
+        return []
+    return [each for each in ast.iter_child_nodes(node) if not isinstance(each, inside)]
+
+
+def _own_names(node: ast.AST) -> Iterator[ast.Name]:
+    """The names in an expression, but for those that a comprehension or a lambda in it has."""
+    if isinstance(node, ast.Name):
+        yield node
+    elif isinstance(node, COMPREHENSION):
+        own = {
+            each.id
+            for part in node.generators
+            for each in ast.walk(part.target)
+            if isinstance(each, ast.Name)
+        }
+        for child in ast.iter_child_nodes(node):
+            yield from (each for each in _own_names(child) if each.id not in own)
+    elif not isinstance(node, ast.Lambda):
+        for child in ast.iter_child_nodes(node):
+            yield from _own_names(child)
 
 
 def _interrupts(handler: ast.ExceptHandler) -> bool:

@@ -100,16 +100,16 @@ class Facts:
         self.functions: dict[str, Scope] = {}
         self.reached: dict[str, None] = {}
         """Functions that something may call."""
-        self.packages: frozenset[str] = frozenset()
-        """The libraries that any module imports, by their first names."""
-        self.spelled: dict[ast.AST, Spelled] = {}
-        """What was found of expressions, which are read again and again."""
         self.guarded: dict[str, frozenset[str] | None] = {}
         """Functions that may be left by an exception which somebody handles, with the variables
         that matter then; None if all may."""
         self.repeated: set[str] = set()
         """Functions that may be called more than once."""
         self._called_at: dict[str, str] = {}
+        self.packages: frozenset[str] = frozenset()
+        """The libraries that any module imports, by their first names."""
+        self.spelled: dict[ast.AST, Spelled] = {}
+        """What was found of expressions, which are read again and again."""
         self.grown = False
         self.settled = False
         """Whether a value without tags may be anything, and not only not be known yet."""

@@ -13,6 +13,9 @@ __all__ = ["RULES"]
 
 _LISTS = frozenset({"listdir", "scandir", "walk", "glob", "iglob", "rglob", "iterdir", "fwalk"})
 
+_ANY_ORDER = ("len", "min", "max")
+"""Functions that give the same in any order."""
+
 
 def _is_sorted(subject: Subject, span: Span) -> bool:
     """Whether what comes of a call is sorted: right there, or by the name that it is given."""
@@ -21,7 +24,7 @@ def _is_sorted(subject: Subject, span: Span) -> bool:
             continue
         names: set[str] = set()
         for node in ast.walk(module.tree):
-            if isinstance(node, ast.Call) and _sorts(node) and _covers(node, span):
+            if isinstance(node, ast.Call) and _sorts(node, *_ANY_ORDER) and _covers(node, span):
                 return True
             if isinstance(node, ast.Assign) and _covers(node, span):
                 names |= {each.id for each in node.targets if isinstance(each, ast.Name)}
@@ -34,9 +37,9 @@ def _is_sorted(subject: Subject, span: Span) -> bool:
     return False
 
 
-def _sorts(node: ast.Call) -> bool:
+def _sorts(node: ast.Call, *others: str) -> bool:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return name in ("sorted", "sort", "natsorted", "len", "min", "max")
+    return name in ("sorted", "sort", "natsorted", *others)
 
 
 def _covers(node: ast.Call | ast.Assign, span: Span) -> bool:
