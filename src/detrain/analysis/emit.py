@@ -69,8 +69,9 @@ class Lowered:
     """By op that asks the world: the row that says so."""
     overwritten: list[tuple[str, Place]] = field(default_factory=list)
     """Arrays that a call fills anew, by the function and the place."""
-    opened: list[Span] = field(default_factory=list)
-    """Where variables are looked at or bound that can't be named: nothing may be dropped then."""
+    opened: list[tuple[Span, bool]] = field(default_factory=list)
+    """Where variables are looked at or bound that can't be named, and whether that may be at any
+    time. If it is, or is in a training loop, nothing may be dropped."""
     copies: dict[str, str] = field(default_factory=dict)
     """Functions of the program that are a small function of the project as one call sees it."""
     guessed: set[int] = field(default_factory=set)

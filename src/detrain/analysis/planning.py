@@ -32,6 +32,7 @@ from detrain.analysis.program import (
     Loop,
     Op,
     Program,
+    Span,
     blocks_of,
     walk_ops,
 )
@@ -97,12 +98,22 @@ class _Planning:
             is_registered = key in source.lowered.registered
             self._asked_anytime |= reads if is_registered else reads & anywhere
             self._changed_anytime |= writes if is_registered else writes & anywhere
+        self._opened = any(anytime or self._trains_at(at) for at, anytime in source.lowered.opened)
         self._recursive = _recursive(source.program)
         self._leading = leading_to(source.program, lambda op: op.label in loops.sites)
         self._words: dict[Set[Cause], tuple[str, ...]] = {}
         self._varying = causes.everywhere & {each for each in causes.everywhere if _varies(each)}
         self._found: dict[tuple[str, ...], list[Variable]] = {}
         self._once = _made_once(source.program, source.lowered.given_away)
+
+    def _trains_at(self, span: Span) -> bool:
+        """Whether a place of the text lies in a training loop."""
+        loops = (self._source.lowered.loops[label] for label in self._loops.sites)
+        return any(
+            facts.scope.module.path == span.file
+            and facts.node.lineno <= span.line <= (facts.node.end_lineno or 0)
+            for facts in loops
+        )
 
     def cuts(self) -> list[list[Cut]]:
         """The cuts of all training loops: for each stack of loops, all calls that lead to it.
@@ -210,16 +221,14 @@ class _Planning:
     def _item(
         self, variable: Variable, derived: CutPlan, live: CellSet, wrong: CellSet
     ) -> Iterator[PlanItem]:
-        if self._source.lowered.opened:
-            return
         cell = variable.cell
         line, file = self._written_at(cell)
-        if cell not in live:
+        if cell not in live and not self._opened:
             why = "written again before it is read"
             yield PlanItem(variable.place, "drop", why, line, file)
             return
         below = self._cells.below({cell})
-        if not below & wrong:
+        if not below & wrong and not self._opened:
             changed = any(not below.isdisjoint(level.changed) for level in derived.levels)
             why = "made again on the way to this loop" if changed else "as the setup makes it"
             yield PlanItem(variable.place, "rebuild", why, line, file)
@@ -276,7 +285,7 @@ class _Planning:
         changed = level.changed | self._changed_anytime
         needs = level.restore | (self._cells.set(changed) & self._asked_anytime & there)
         places = self._places(needs, scopes)
-        if places is None or self._source.lowered.opened:
+        if places is None or self._opened:
             return PlanLevel(site, full=True)
         why = "read on the way to the next loop"
         items = [PlanItem(place, "restore", why) for place in sorted(places)]

@@ -135,8 +135,8 @@ class Rows(Items):
     def look_at_all(self, name: str, node: ast.AST) -> None:
         """`globals()`, `exec` and the like: every variable of the module may be looked at."""
         kept = name not in _EXECUTES and not self.lowered.is_used_up(node)
-        if self.scope.kind == "function" or self.loops or kept:
-            self.lowered.opened.append(self.span(node))
+        anytime = self.scope.kind == "function" or kept
+        self.lowered.opened.append((self.span(node), anytime))
         module = self.scope.module
         places = tuple((module.prefix + each,) for each in sorted(module.scope.bound))
         self.bind(self.temporary(), "pure", places, node)

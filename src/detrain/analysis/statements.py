@@ -361,6 +361,7 @@ class Statements(Calls):
         self.give_away(value)
 
     def _assign_element(self, target: ast.Subscript, value: Value, node: ast.AST) -> None:
+        self.lowered.used_up.add(id(target.value))
         owner, index = self.value(target.value), self.value(target.slice)
         if self.call_method(owner, "__setitem__", [index, value], node) is not None:
             return
