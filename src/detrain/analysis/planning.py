@@ -102,7 +102,8 @@ class _Planning:
 
     def cut(self, cut: Cut) -> PlanCut:
         """What a checkpoint at the head of a loop contains."""
-        derived = derive(self._cells, cut)
+        # A checkpoint is published when the iteration that follows it has gone well.
+        derived = derive(self._cells, cut, entered=True)
         levels = []
         depth = 0
         scopes: list[str] = [""]
