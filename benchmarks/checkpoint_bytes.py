@@ -44,10 +44,19 @@ ARGS = {"02": ["--num-workers", "0"], "14": ["--num-workers", "0"]}
 
 # Steps between checkpoints, and the step after which the program is killed: in its second epoch
 # or later, so that the loops around the cut have something to hold.
-EVERY = {"15": (150, 400)}
+EVERY = {"08": (30, 170), "10": (15, 47), "15": (150, 400)}
 USUAL = (10, 62)
 
-CARRIED: dict[str, dict[str, str]] = {}
+CARRIED: dict[str, dict[str, str]] = {
+    "07": {r"fake_[ab]_buffer\.data": "pools of earlier pictures, which the discriminators see"},
+    "08": {r"/hidden\b": "the hidden state goes from one piece of text to the next"},
+    "09": {r"__main__/[XY]$": "the batch of the next step is fetched at the end of this one"},
+    "10": {r"\.grad$": "gradients of several batches add up to one update"},
+    "15": {
+        r"memory\.memory": "the replay memory",
+        r"env\.state|__main__/state": "where the cart and its pole are",
+    },
+}
 """Arrays besides parameters, buffers and optimizer state, by program: a pattern of paths, and why
 the next steps can't be done without them."""
 

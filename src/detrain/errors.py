@@ -4,6 +4,7 @@
     ├── UsageError            what was typed or passed can't be used     → change the call
     │   ├── UnknownRun        no run of that name                        → `detrain runs`
     │   └── RunLocked         another living process owns the run        → wait for it, or --fresh
+    ├── ProgramTooLarge       the program is too large to be analysed    → it runs all the same
     ├── ProgramChanged        script or environment are not the run's    → --fresh, --accept-changes
     ├── UncapturableState     a value that a checkpoint can't hold       → the message says where
     ├── ResumeMismatch        the re-executed program took another way   → make it deterministic
@@ -21,6 +22,7 @@ __all__ = [
     "DetrainError",
     "NewerFormat",
     "ProgramChanged",
+    "ProgramTooLarge",
     "ResumeMismatch",
     "RunLocked",
     "UncapturableState",
@@ -54,6 +56,18 @@ class RunLocked(UsageError):
         super().__init__(
             f"run {name!r} is in use by {owner}. "
             "Wait for it or stop it; --fresh starts another run of the same command"
+        )
+
+
+class ProgramTooLarge(DetrainError):
+    """What the script reaches is more than is analysed."""
+
+    def __init__(self, script: str, lines: int, files: int, most: int) -> None:
+        self.script, self.lines, self.files, self.most = script, lines, files, most
+        super().__init__(
+            f"{script} is too large to be analysed: in the {lines:,} lines of its {files} files it "
+            f"reaches more than {most:,} operations. `detrain run` runs it without a plan; to have "
+            "one, install what is not the program's own as a package"
         )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -66,17 +69,27 @@ def _broken(path: str, error: SyntaxError) -> Diagnostic:
 
 
 def analyse(project: Project) -> Analysis:
-    """Analyse a project."""
+    """Analyse a project; `ProgramTooLarge` if it is."""
     sources = {path: Path(path).read_text(errors="replace") for path in project.trees}
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _DEEP_ENOUGH))
-    try:
+    with _undisturbed():
         source = lower(project)
         marked = {path: frozenset(loop_lines(text)) for path, text in sources.items()}
         loops = find_loops(source, marked)
         cells = Cells(source.program, strong=False)
         causes = Causes(cells)
         plan = plan_python(source, cells, causes, loops)
-    finally:
-        sys.setrecursionlimit(before)
     return Analysis((), sources, plan, source, cells, causes, loops)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """With deep enough a stack, and without looking for garbage: there is hardly any."""
+    deep, collecting = sys.getrecursionlimit(), gc.isenabled()
+    sys.setrecursionlimit(max(deep, _DEEP_ENOUGH))
+    gc.disable()
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(deep)
+        if collecting:
+            gc.enable()

@@ -149,9 +149,9 @@ def leading_to(program: Program, wanted: Callable[[Loop], bool] | None) -> set[s
     return found
 
 
-def derive(cells: Cells, cut: Cut) -> CutPlan:
-    """The plan of a cut."""
-    live = cells.liveness.at(cut.chain)
+def derive(cells: Cells, cut: Cut, *, entered: bool = False) -> CutPlan:
+    """The plan of a cut; of one that counts only if an iteration follows it, if `entered`."""
+    live = cells.liveness.at(cut.chain, entered=entered)
     wrong = cells.nothing
     levels: list[LevelPlan] = []
     way = _Way(cells)

@@ -7,6 +7,7 @@ the ops.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
 from detrain.analysis.emit import GRADIENTS, NONE, Lowered
@@ -15,11 +16,16 @@ from detrain.analysis.project import Project
 from detrain.analysis.scopes import Module, Scope, read_modules
 from detrain.analysis.statements import Statements
 from detrain.analysis.values import Facts
+from detrain.errors import ProgramTooLarge
 
 __all__ = ["Source", "lower"]
 
 _MOST_READINGS = 12
 """Tags are finite and only grow; real programs need three to six readings."""
+
+_MOST_OPS = 50_000
+"""Programs of 10,000 lines have 20,000. Not a time: whether a program has a plan must not
+depend on the machine."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +57,14 @@ def lower(project: Project) -> Source:
     for facts.settled in (False, True):
         for _ in range(_MOST_READINGS):
             facts.grown = False
-            program, lowered = _read(modules, by_name, facts)
+            program, lowered = _read(project, modules, by_name, facts)
             if not facts.grown:
                 break
     return Source(program, tuple(modules), facts, lowered)
+
+
+def _lines(tree: ast.Module) -> int:
+    return (tree.body[-1].end_lineno or 0) if tree.body else 0
 
 
 def _collect(scope: Scope, facts: Facts) -> None:
@@ -71,7 +81,7 @@ def _collect(scope: Scope, facts: Facts) -> None:
 
 
 def _read(
-    modules: list[Module], by_name: dict[str, Module], facts: Facts
+    project: Project, modules: list[Module], by_name: dict[str, Module], facts: Facts
 ) -> tuple[Program, Lowered]:
     """Read the project once."""
     lowered = Lowered()
@@ -94,5 +104,8 @@ def _read(
             done.add(name)
             scope = facts.functions[key]
             functions.append(Statements(facts, lowered, scope, by_name).function(name))
+            if lowered.numbers > _MOST_OPS:
+                lines = sum(_lines(module.tree) for module in modules)
+                raise ProgramTooLarge(project.script.name, lines, len(modules), _MOST_OPS)
     functions.sort(key=lambda each: each.name)
     return Program(tuple(functions), tuple(main)), lowered

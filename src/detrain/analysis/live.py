@@ -69,9 +69,18 @@ class Liveness:
         start = _Inside(cells.program.main, nothing, _Exits(nothing, nothing, nothing))
         self._entered: dict[tuple[int, ...], _Inside] = {(): start}
 
-    def at(self, chain: Chain) -> CellSet:
-        """What is live at the head of the last loop of a chain of loops and calls."""
-        found = self._inside(chain).exits.continued
+    def at(self, chain: Chain, *, entered: bool = False) -> CellSet:
+        """What is live at the head of the last loop of a chain of loops and calls.
+
+        If it is known to be `entered`, another iteration follows: what that surely writes is dead,
+        though it is read after the loop.
+        """
+        inside = self._inside(chain)
+        found = inside.exits.continued
+        if entered:
+            scope, op = chain[-1]
+            assert isinstance(op, Loop)
+            found = self._iteration(scope, op, found, inside.exits)
         # Objects are got at from variables, and from the loops that are under way: what these go
         # through was taken when they were entered, whatever held it.
         variables = found - self._cells.of_objects
@@ -147,21 +156,24 @@ class Liveness:
             if end == last.end and exits == last.exits:
                 return last.live
             head = last.live
-        always = cells.header(scope, op).reads if op.how == "while" else cells.nothing
-        if op.reads:  # without a test a loop only ends where it is left
-            always |= end
-        given = cells.given(scope, op).reads
-        bound = cells.nothing if op.target is None else cells.cells(scope, op.target)[0]
-        if op.target is not None and len(op.target) > 1:
-            always |= cells.cells(scope, op.target)[1]
-            bound = cells.nothing
+        # Without a test a loop only ends where it is left.
+        ending = end if op.reads else cells.nothing
         while True:
             inner = _Exits(exits.returned, end, head)
-            made = always | (self._block(scope, op.body, head | given, inner) - bound)
+            made = ending | self._iteration(scope, op, head, inner)
             if made == head:
                 self._heads[op.site] = _Head(end, exits, head)
                 return head
             head = made
+
+    def _iteration(self, scope: str, op: Loop, head: CellSet, exits: _Exits) -> CellSet:
+        """What is live at the head of a loop, for the iteration that follows it."""
+        cells = self._cells
+        found = self._block(scope, op.body, head | cells.given(scope, op).reads, exits)
+        if op.target is not None:
+            bound, passed = cells.cells(scope, op.target)
+            found = found - bound if len(op.target) == 1 else found | passed
+        return found | cells.header(scope, op).reads if op.how == "while" else found
 
     def _block(self, scope: str, block: tuple[Op, ...], live: CellSet, exits: _Exits) -> CellSet:
         for op in reversed(block):

@@ -185,13 +185,16 @@ class _Planning:
 
     def _cut(self, cut: Cut) -> PlanCut:
         """What a checkpoint at the head of a loop contains, if these calls led to it."""
-        derived = derive(self._cells, cut)
+        # A checkpoint is published when the iteration that follows it has gone well.
+        derived = derive(self._cells, cut, entered=True)
         recursive = [name for name in cut.scopes[1:] if name in self._recursive]
         if recursive:
             # Outer activations go on after this one, somewhere in what they have left to do.
             reads = [self._cells.summary(name).reads for name in recursive]
-            more = self._cells.nothing.numbering.union(reads)
-            derived = replace(derived, live=self._cells.set(derived.live) | more)
+            live = self._cells.set(derived.live) | self._cells.nothing.numbering.union(reads)
+            *outer, last = derived.levels
+            last = replace(last, restore=live & last.changed)
+            derived = replace(derived, live=live, levels=(*outer, last))
         levels = []
         for number, (scopes, (_, op)) in enumerate(zip(cut.frames, cut.loops, strict=True)):
             assert isinstance(op, Loop)

@@ -11,7 +11,7 @@ import click
 from detrain import __version__
 from detrain.analysis.analyse import analyse
 from detrain.analysis.project import Project, read_project
-from detrain.errors import DetrainError, UsageError
+from detrain.errors import DetrainError, ProgramTooLarge, UsageError
 from detrain.instrument.hook import Instrument
 from detrain.plan import Plan
 from detrain.runs.choose import Wanted, runs_root
@@ -85,7 +85,8 @@ def run(
 
 def plan_of(project: Project) -> Plan | None:
     """What checkpoints of a program may leave out, and its training loops; None if nothing is
-    known of it, because the analysis failed: loops are found by names then, and all is saved.
+    known of it, because it is too large or the analysis failed: loops are found by names then, and
+    all is saved.
 
     Asked with `--no-plan` too: the digest of a complete run must not depend on that.
     """
@@ -93,6 +94,13 @@ def plan_of(project: Project) -> Plan | None:
         return None  # it says itself what its loops reach
     try:
         return analyse(project).plan
+    except ProgramTooLarge as error:
+        print(
+            f"detrain: {error}. Loops are found by names, and checkpoints hold all that is "
+            "reachable",
+            file=sys.stderr,
+        )
+        return None
     except Exception as error:
         print(
             f"detrain: the analysis of {project.script.name} failed ({error!r}): this is a fault "

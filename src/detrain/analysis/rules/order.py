@@ -19,21 +19,19 @@ _ANY_ORDER = ("len", "min", "max")
 
 def _is_sorted(subject: Subject, span: Span) -> bool:
     """Whether what comes of a call is sorted: right there, or by the name that it is given."""
-    for module in subject.source.modules:
-        if module.path != span.file:
-            continue
-        names: set[str] = set()
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.Call) and _sorts(node, *_ANY_ORDER) and _covers(node, span):
+    nodes = subject.in_file.get(span.file, [])
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Call) and _sorts(node, *_ANY_ORDER) and _covers(node, span):
+            return True
+        if isinstance(node, ast.Assign) and _covers(node, span):
+            names |= {each.id for each in node.targets if isinstance(each, ast.Name)}
+    for node in nodes if names else ():
+        if isinstance(node, ast.Call) and _sorts(node):
+            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+            given = [each for each in (owner, *node.args) if isinstance(each, ast.Name)]
+            if any(each.id in names for each in given):
                 return True
-            if isinstance(node, ast.Assign) and _covers(node, span):
-                names |= {each.id for each in node.targets if isinstance(each, ast.Name)}
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.Call) and _sorts(node):
-                owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-                given = [each for each in (owner, *node.args) if isinstance(each, ast.Name)]
-                if any(each.id in names for each in given):
-                    return True
     return False
 
 

@@ -105,11 +105,14 @@ class Subject:
     # ---------------------------------------------------------------- the text
 
     @cached_property
+    def in_file(self) -> dict[str, list[ast.AST]]:
+        """All nodes of each of the project's files."""
+        return {module.path: [*ast.walk(module.tree)] for module in self.source.modules}
+
+    @cached_property
     def nodes(self) -> list[tuple[ast.AST, str]]:
         """All nodes of the project's files, with the file."""
-        return [
-            (node, module.path) for module in self.source.modules for node in ast.walk(module.tree)
-        ]
+        return [(node, path) for path, nodes in self.in_file.items() for node in nodes]
 
     def span(self, node: ast.AST, file: str) -> Span:
         """Where a node stands."""
