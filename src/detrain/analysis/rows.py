@@ -100,7 +100,7 @@ class Rows(Items):
         reads += self._asked(row, receiver, given, reads, node)
         self._callbacks(row, receiver, given, node)
         self._changes(row, receiver, given, reads, node)
-        if row.name not in ITERATORS:
+        if _consumes(row.name):
             for value in given.all:
                 self.advance(value, node)
         if row.name in _GRADIENTS:
@@ -404,6 +404,16 @@ def _is_scalar(name: str, short: str) -> bool:
     if name.startswith("builtins.") and name.count(".") == 1:
         return short in _SCALARS
     return short in _SCALAR_METHODS or name.startswith(_SCALAR_MODULES)
+
+
+def _consumes(name: str) -> bool:
+    """Whether a call may take items from an iterator: the libraries of arrays take sequences."""
+    package, _, short = name.rpartition(".")
+    if name in ITERATORS:
+        return False
+    if package == "builtins":
+        return short in ("any", "all") or short not in (*_SCALARS, "print")
+    return name.startswith(("builtins.", "itertools.", "functools.", "collections.", "*."))
 
 
 def _keeps(row: Row, receiver: Value | None) -> bool:
