@@ -85,6 +85,13 @@ class Checkpoint:
         """Bytes of all arrays that it needs, each file once."""
         return sum(sum(sizes.values()) for sizes in self.arrays.values())
 
+    def size(self, state: SavedState, name: str) -> int:
+        """Bytes of an array of a state, which may lie in another's file."""
+        lender = state.borrowed.get(name)
+        if lender is not None:
+            return self.arrays[lender.file][lender.name]
+        return self.arrays[state.file][name]
+
     @property
     def cut(self) -> SavedState:
         """The state at the innermost loop."""
@@ -198,7 +205,7 @@ def main() -> None:
             planned = run(warm, script, Path(folder, script.stem, "plan"))
             full = run(warm, script, Path(folder, script.stem, "full"), "--no-plan")
             names = needed(full.cut.tree, patterns)
-            wanted = sum(full.arrays[full.cut.file][name] for name in names)
+            wanted = sum(full.size(full.cut, name) for name in names)
             ratio = planned.saved / wanted
             rows.append(
                 (

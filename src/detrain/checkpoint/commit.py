@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from detrain.checkpoint.format import encode_header
 from detrain.checkpoint.manifest import (
+    Borrowed,
     Manifest,
     SavedState,
     decode_manifest,
@@ -21,7 +22,7 @@ from detrain.errors import DamagedCheckpoint
 from detrain.trace.digest import digest_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from detrain.checkpoint.snapshot import Snapshot
     from detrain.checkpoint.store import Store
@@ -53,14 +54,27 @@ CRASH_POINTS = (
 _MANIFEST = ".json"
 _DATA = ".safetensors"
 _ASIDE = ".damaged"
+_WORTH_BORROWING = 1024
+"""Bytes: to say where an array lies takes some, too."""
 
 
-def save_state(store: Store, snapshot: Snapshot, name: str) -> SavedState:
-    """Make a snapshot durable."""
+def save_state(
+    store: Store, snapshot: Snapshot, name: str, lent: Mapping[str, Borrowed] | None = None
+) -> SavedState:
+    """Make a snapshot durable.
+
+    `lent` are arrays, by digest, that lie in files which every manifest that will name this state
+    names too: they are not written again.
+    """
     file = name + _DATA
-    chunks = [encode_header(snapshot.arrays), *(array.data for array in snapshot.arrays)]
-    size = store.put(file, chunks, "data")
     digests = {array.name: digest_array(array.data) for array in snapshot.arrays}
+    borrowed = {
+        array.name: lent[digests[array.name]]
+        for array in snapshot.arrays
+        if lent and len(array.data) >= _WORTH_BORROWING and digests[array.name] in lent
+    }
+    own = [array for array in snapshot.arrays if array.name not in borrowed]
+    size = store.put(file, [encode_header(own), *(array.data for array in own)], "data")
     return SavedState(
         snapshot.tree,
         snapshot.positions,
@@ -70,6 +84,7 @@ def save_state(store: Store, snapshot: Snapshot, name: str) -> SavedState:
         snapshot.rebuilt,
         snapshot.gradients,
         snapshot.left_out,
+        borrowed,
     )
 
 
@@ -114,7 +129,7 @@ def manifest_steps(store: Store) -> list[int]:
 
 def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
     """The arrays of a state, each checked against its digest."""
-    arrays = store.arrays(state.file, state.bytes)
+    arrays = {**store.arrays(state.file, state.bytes), **_borrowed_arrays(store, state)}
     if arrays.keys() != state.digests.keys():
         odd = sorted(arrays.keys() ^ state.digests.keys())[0]
         raise DamagedCheckpoint(state.file, f"array {odd!r} is in only one of file and manifest")
@@ -130,6 +145,17 @@ def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
         if node.array.leaf not in (state.rebuilt if node.anchor else arrays):
             raise DamagedCheckpoint(state.file, f"array {node.array.leaf!r} is missing")
     return arrays
+
+
+def _borrowed_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
+    files = {each.file: each.bytes for each in state.borrowed.values()}
+    lenders = {file: store.arrays(file, size) for file, size in files.items()}
+    for name, each in state.borrowed.items():
+        if each.name not in lenders[each.file]:
+            raise DamagedCheckpoint(
+                each.file, f"array {each.name!r}, which is {name!r} of {state.file}, is missing"
+            )
+    return {name: lenders[each.file][each.name] for name, each in state.borrowed.items()}
 
 
 def load_newest(store: Store, damaged: Callable[[DamagedCheckpoint, int], None]) -> Manifest | None:

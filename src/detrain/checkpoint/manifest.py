@@ -15,6 +15,7 @@ from detrain.trace.log import TraceMark
 
 __all__ = [
     "VERSION",
+    "Borrowed",
     "Manifest",
     "SavedLevel",
     "SavedLoop",
@@ -23,13 +24,24 @@ __all__ = [
     "encode_manifest",
 ]
 
-VERSION = 1
+VERSION = 2
+"""1 had no borrowed arrays."""
+
+
+class Borrowed(msgspec.Struct, frozen=True):
+    """An array that lies in the data file of another state, under the name that it has there."""
+
+    file: str
+    bytes: int
+    name: str
 
 
 class SavedState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A snapshot that is durable: its structure, and the data file with its arrays' digests.
 
     `rebuilt` are digests of arrays that are not in the file: the program makes them again.
+    `borrowed` are arrays with the same bytes as one of another state of the same checkpoint; they
+    have digests as all others.
     """
 
     tree: StateTree
@@ -40,6 +52,15 @@ class SavedState(msgspec.Struct, frozen=True, omit_defaults=True):
     rebuilt: dict[str, str] = {}
     gradients: bool = True
     left_out: int = 0
+    borrowed: dict[str, Borrowed] = {}
+
+    def lends(self) -> dict[str, Borrowed]:
+        """The arrays of its file, by their digests."""
+        return {
+            digest: Borrowed(self.file, self.bytes, name)
+            for name, digest in self.digests.items()
+            if name not in self.borrowed
+        }
 
 
 class SavedLoop(msgspec.Struct, frozen=True):
@@ -98,7 +119,12 @@ class Manifest(msgspec.Struct, frozen=True):
 
     def data_files(self) -> dict[str, int]:
         """The data files, with their sizes."""
-        return {state.file: state.bytes for state in self.states()}
+        states = self.states()
+        lent = (each for state in states for each in state.borrowed.values())
+        return {
+            **{state.file: state.bytes for state in states},
+            **{each.file: each.bytes for each in lent},
+        }
 
 
 class _Envelope(msgspec.Struct, frozen=True):

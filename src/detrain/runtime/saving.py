@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from detrain.checkpoint.commit import publish, retire, save_state
-from detrain.checkpoint.manifest import Manifest, SavedLevel, SavedLoop, SavedState
+from detrain.checkpoint.manifest import Borrowed, Manifest, SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.frameworks import find
 from detrain.runtime.level import flat_observations
@@ -144,6 +144,8 @@ class Saving:
         self._last_time = clock()
         self.held: _Held | None = None
         self._published: dict[int, Manifest] = {}
+        self._lent: dict[str, Borrowed] = {}
+        """Arrays, by digest, of the states that the checkpoint which is being published names."""
 
     def use(self, options: Options) -> None:
         """Go on with other options."""
@@ -201,8 +203,9 @@ class Saving:
             return
         if not self._holds_good(held, self.release()):
             return
-        levels = tuple(self._saved_level(each, each.level is level) for each in held.stack)
+        self._lent = {}
         finished = self._saved_loops(held.base.finished)
+        levels = tuple(self._saved_level(each, each.level is level) for each in held.stack)
         sync()
         self._reached("output-synced")
         manifest = Manifest(
@@ -295,8 +298,13 @@ class Saving:
         return tuple(saved)
 
     def _durable(self, state: Snapshot | SavedState) -> SavedState:
-        """A state is written once, however many checkpoints name it."""
-        if isinstance(state, SavedState):
-            return state
-        self._number += 1
-        return save_state(self._store, state, f"{self._number:08d}")
+        """A state is written once, however many checkpoints name it.
+
+        It borrows arrays from what the same checkpoint has around it, or finished before it: that
+        stays as long as it does.
+        """
+        if not isinstance(state, SavedState):
+            self._number += 1
+            state = save_state(self._store, state, f"{self._number:08d}", self._lent)
+        self._lent |= state.lends()
+        return state
