@@ -44,7 +44,7 @@ ARGS = {"02": ["--num-workers", "0"], "14": ["--num-workers", "0"]}
 
 # Steps between checkpoints, and the step after which the program is killed: in its second epoch
 # or later, so that the loops around the cut have something to hold.
-EVERY = {"08": (30, 170), "10": (15, 47), "15": (150, 400)}
+EVERY = {"08": (40, 170), "10": (15, 47), "15": (150, 400)}
 USUAL = (10, 62)
 
 CARRIED: dict[str, dict[str, str]] = {

@@ -44,7 +44,7 @@ def test_the_interpreter_is_left_as_it_was(monkeypatch, most):
 def test_causes_of_many_cells_are_those_of_each(script):
     _, cells, causes, _ = analyse_script(script, ()).parts()
     for name in cells.functions:
-        several = cells.variables(name) | cells.written_by(name)
+        several = cells.variables(name) | cells.summary(name).writes
         one_by_one = {cause for cell in several for cause in causes.of.get(cell, ())}
         assert set(causes.among(several)) == one_by_one
     assert set(causes.everywhere) == {each for found in causes.of.values() for each in found}
