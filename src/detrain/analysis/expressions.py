@@ -36,6 +36,8 @@ ITERATORS = frozenset(
 )  # fmt: skip
 """What goes over its arguments, one item after the other."""
 
+_SHOWS_VARIABLES = frozenset({"sys.modules", "sys._getframe", "inspect.currentframe"})
+"""What gives away variables that nobody names."""
 _FACTS_OF_SHAPE = frozenset({"shape", "dtype", "device", "ndim", "itemsize", "is_cuda", "layout"})
 _OWN_PARTS = {"optimizer": frozenset({"param_groups", "defaults"})}
 
@@ -154,7 +156,10 @@ class Expressions(Emitting):
         return found if found is not None else self._combination([left, right], node)
 
     def _value_Compare(self, node: ast.Compare) -> Value:
-        values = [self.value(each) for each in (node.left, *node.comparators)]
+        values = [self.value(each) for each in (node.left, node.comparators[0])]
+        before, self.unsure = self.unsure, None  # `a < b < c` may end at b
+        values += [self.value(each) for each in node.comparators[1:]]
+        self.unsure = before
         for other, op in zip(values[1:], node.ops, strict=True):
             name = _COMPARISONS.get(type(op), "")
             asked, given = (other, values[0]) if name == "__contains__" else (values[0], other)
@@ -397,7 +402,7 @@ class Expressions(Emitting):
         if modules:
             return self._of_module(modules[0], name)
         if names:
-            return self._of_library(names, name)
+            return self._of_library(names, name, node)
         if value.of("class"):
             return self._of_class(value, name)
         for key in value.of("function"):
@@ -440,10 +445,12 @@ class Expressions(Emitting):
                     return Value(tags=frozenset({("module", f"{module}.{name}")}))
         return Value()
 
-    def _of_library(self, names: list[str], name: str) -> Value:
+    def _of_library(self, names: list[str], name: str, node: ast.AST) -> Value:
         tags: set[Tag] = set()
         for each in names:
             full = f"{each}.{name}"
+            if full in _SHOWS_VARIABLES:
+                self.lowered.opened.append((self.span(node), True))
             tags.add(("module", full) if full in self.modules else ("lib", full))
         return Value(tags=frozenset(tags))
 

@@ -118,6 +118,10 @@ class Statements(Calls):
                 if marks & {"setter", "deleter"}:
                     known.setters[inner.name] = inner
                     continue
+                if inner.is_another and known.methods.get(inner.name) is not inner:
+                    # Which of the two it is depends on something.
+                    for each in (inner, *(s for s in scope.inner if s.name == inner.name)):
+                        self.give_away(Value(tags=frozenset({("function", each.key)})))
                 known.methods[inner.name] = inner
                 if inner.name[:2] == "__" and inner.name not in ("__init__", "__new__"):
                     # Python calls it where no call is written: printing, adding, comparing.
