@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from pathlib import Path
 
 import pytest
 
+from detrain.analysis.analyse import analyse
 from detrain.analysis.project import read_project
 from detrain.instrument.find import find_training
 from detrain.instrument.rewrite import rewrite
@@ -20,12 +22,16 @@ def rewritten(text):
 
 def sites(text):
     """The sites of the loops that were found, in the order of their lines."""
+    return found_sites(rewritten(text))
+
+
+def found_sites(tree):
     return [
         node.args[0].value
         for node in sorted(
             (
                 each
-                for each in ast.walk(rewritten(text))
+                for each in ast.walk(tree)
                 if isinstance(each, ast.Call)
                 and isinstance(each.func, ast.Attribute)
                 and each.func.attr in ("entering", "tick")
@@ -171,3 +177,18 @@ def test_the_project_is_what_the_script_imports_from_beside_it(tmp_path):
     assert not project.owns(str(tmp_path / "unused.py"))
     assert project.imports("torch")
     assert not project.imports("detrain")
+
+
+def test_the_plan_and_the_new_headers_name_loops_alike():
+    examples = sorted((Path(__file__).parents[2] / "examples" / "torch").glob("[01]*.py"))
+    for script in examples:
+        project = read_project(script, ())
+        plan = analyse(project).plan
+        chosen = {(loop.line, loop.column) for loop in plan.loops}
+        tree = rewrite(
+            ast.parse(script.read_text()),
+            "__main__",
+            lambda loop, chosen=chosen: (loop.lineno, loop.col_offset) in chosen,
+        )
+        assert sorted(found_sites(tree)) == sorted(loop.site for loop in plan.loops)
+        assert plan.loops, script

@@ -17,7 +17,7 @@ from detrain.analysis.frontend import Source
 from detrain.analysis.program import Call, Loop, Op, blocks_of, walk_ops
 from detrain.analysis.scopes import Code
 
-__all__ = ["TrainingLoops", "find_loops"]
+__all__ = ["TrainingLoops", "breaks", "find_loops"]
 
 _PARTS = frozenset(
     {"parameters", "named_parameters", "param_groups", "state_dict", "modules", "named_modules",
@@ -175,10 +175,11 @@ def _sites(chosen: dict[str, LoopFacts]) -> dict[str, str]:
 
 def _unclear(node: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Whether it can't be told from outside what ended a loop: it has a break and an else."""
-    return bool(node.orelse) and _breaks(node)
+    return bool(node.orelse) and breaks(node)
 
 
-def _breaks(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+def breaks(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether a break in the body leaves this loop."""
     todo: list[ast.AST] = list(node.body)
     while todo:
         each = todo.pop()

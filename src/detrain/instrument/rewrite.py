@@ -18,6 +18,7 @@ import ast
 from collections.abc import Callable
 from typing import TypeVar
 
+from detrain.analysis.loops import breaks
 from detrain.instrument.find import Function
 
 __all__ = ["HOOKS", "rewrite"]
@@ -126,7 +127,7 @@ class _Rewrite(ast.NodeTransformer):
         self._open.append(own)
         node.body = [each for statement in node.body for each in self._statements(statement)]
         self._open.pop()
-        unclear = bool(node.orelse) and _breaks(node)
+        unclear = bool(node.orelse) and breaks(node)
         node.orelse = [each for statement in node.orelse for each in self._statements(statement)]
         return self._site(own) + ("!" if unclear else "")
 
@@ -155,19 +156,5 @@ def _yields(node: Function) -> bool:
         if isinstance(each, ast.Yield | ast.YieldFrom):
             return True
         if not isinstance(each, Function | ast.Lambda | ast.ClassDef):
-            todo.extend(ast.iter_child_nodes(each))
-    return False
-
-
-def _breaks(node: ast.For | ast.While) -> bool:
-    """Whether a break in the body leaves this loop."""
-    todo: list[ast.AST] = list(node.body)
-    while todo:
-        each = todo.pop()
-        if isinstance(each, ast.Break):
-            return True
-        if isinstance(each, ast.For | ast.While):
-            todo.extend(each.orelse)
-        elif not isinstance(each, Function | ast.Lambda | ast.ClassDef):
             todo.extend(ast.iter_child_nodes(each))
     return False
