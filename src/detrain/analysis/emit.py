@@ -69,8 +69,9 @@ class Lowered:
     """By op that asks the world: the row that says so."""
     overwritten: list[tuple[str, Place]] = field(default_factory=list)
     """Arrays that a call fills anew, by the function and the place."""
-    opened: list[Span] = field(default_factory=list)
-    """Where variables are looked at or bound that can't be named: nothing may be dropped then."""
+    opened: list[frozenset[str] | None] = field(default_factory=list)
+    """The loops around each place where variables are looked at or bound that can't be named, None
+    in a function. Nothing may be dropped in a program that does so once it trains."""
     copies: dict[str, str] = field(default_factory=dict)
     """Functions of the program that are a small function of the project as one call sees it."""
     given_away: set[str] = field(default_factory=set)
@@ -101,8 +102,8 @@ class Emitting:
         self.renamed: dict[str, Place] = {}
         """Variables of the comprehensions around this place."""
         self.function_name = scope.key if scope.kind == "function" else ""
-        self.loops = 0
-        """How many loops are around this place."""
+        self.loops: list[str] = []
+        """The labels of the loops around this place."""
         self.unsure: frozenset[str] | None = frozenset()
         """Variables whose writes an exception may skip; None: all."""
 

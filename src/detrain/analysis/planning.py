@@ -80,6 +80,10 @@ class _Planning:
     def __init__(self, source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> None:
         self._source, self._cells, self._causes, self._loops = source, cells, causes, loops
         self._trained = trained_cells(source, cells)
+        # A loop that doesn't train is gone through before a cut or after it, as any other op is.
+        self._opened = any(
+            around is None or not around.isdisjoint(loops.sites) for around in source.lowered.opened
+        )
         self._asked = self._changed = cells.nothing
         for key in source.lowered.given_away:
             self._asked |= cells.liveness.exposed(key)
@@ -137,7 +141,7 @@ class _Planning:
     def _item(
         self, variable: Variable, derived: CutPlan, live: CellSet, wrong: CellSet
     ) -> Iterator[PlanItem]:
-        if self._source.lowered.opened:
+        if self._opened:
             return
         cell = variable.cell
         line, file = self._written_at(cell)
@@ -202,7 +206,7 @@ class _Planning:
         there = self._cells.below(variables)
         needs = level.restore | (self._changed & self._asked & there)
         places = self._places(needs, scopes)
-        if places is None or self._source.lowered.opened:
+        if places is None or self._opened:
             return PlanLevel(site, full=True)
         why = "read on the way to the next loop"
         items = [PlanItem(place, "restore", why) for place in sorted(places)]

@@ -121,8 +121,8 @@ class Rows(Items):
 
     def look_at_all(self, name: str, node: ast.AST) -> None:
         """`globals()`, `exec` and the like: every variable of the module may be looked at."""
-        if self.scope.kind == "function" or self.loops:
-            self.lowered.opened.append(self.span(node))
+        inside = self.scope.kind == "function"
+        self.lowered.opened.append(None if inside else frozenset(self.loops))
         module = self.scope.module
         places = tuple((module.prefix + each,) for each in sorted(module.scope.bound))
         self.bind(self.temporary(), "pure", places, node)

@@ -394,10 +394,10 @@ class Statements(Calls):
         over = self.value(node.iter)
         label = self._loop_label(node)
         with self.block() as body:
-            self.loops += 1
+            self.loops.append(label)
             self._items(node.target, node.iter, over, node)
             self.statements(node.body)
-            self.loops -= 1
+            self.loops.pop()
         self.loop(label, "for", over.all_reads, body, node)
         self._after(node)
 
@@ -438,7 +438,7 @@ class Statements(Calls):
     def _While(self, node: ast.While) -> None:
         label = self._loop_label(node)
         with self.block() as body:
-            self.loops += 1
+            self.loops.append(label)
             test = self.value(node.test)
             simple = not self.out
             if not simple:
@@ -446,7 +446,7 @@ class Statements(Calls):
                     self.leave("break", None, node)
                 self.branch(test.all_reads, [], stop, node)
             self.statements(node.body)
-            self.loops -= 1
+            self.loops.pop()
         constant = isinstance(node.test, ast.Constant)
         reads = test.all_reads if simple and not constant else ()
         self.loop(label, "while", reads, body, node)
