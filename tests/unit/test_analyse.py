@@ -48,3 +48,38 @@ def test_causes_of_many_cells_are_those_of_each(script):
         one_by_one = {cause for cell in several for cause in causes.of.get(cell, ())}
         assert set(causes.among(several)) == one_by_one
     assert set(causes.everywhere) == {each for found in causes.of.values() for each in found}
+
+
+OPEN = """
+import sys, torch
+model = torch.nn.Linear(2, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+rate = 1.0
+{before}
+for step in range(9):
+    {inside}
+    batch = torch.randn(3, 2)
+    loss = model(batch).sum()
+    opt.zero_grad(); loss.backward(); opt.step()
+"""
+SETTINGS = "for key in sys.argv[1:]:\n    globals()[key] = 2.0"
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "dropped"),
+    [
+        ("", "pass", True),
+        (SETTINGS, "pass", True),
+        ("def look():\n    return globals()", "look()", False),
+        ("", "globals()['rate'] = 2.0", False),
+        ("", "for key in sys.argv: globals()[key] = 2.0", False),
+    ],
+)
+def test_names_are_dropped_unless_training_may_look_at_all_of_them(
+    tmp_path, before, inside, dropped
+):
+    script = tmp_path / "train.py"
+    script.write_text(OPEN.format(before=before, inside=inside))
+    (cut,) = analyse(read_project(script, ())).plan.cuts
+    items = {item.place for item in cut.levels[-1].items if item.action == "drop"}
+    assert ("__main__/batch" in items) is dropped
