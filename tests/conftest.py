@@ -9,6 +9,9 @@ from detrain.testing import WarmProcess
 
 PROGRAMS = Path(__file__).parent / "programs"
 
+# They are read by the tests and never imported, whatever their names.
+collect_ignore = ["golden/programs"]
+
 
 @pytest.fixture(scope="session")
 def warm():

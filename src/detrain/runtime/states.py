@@ -11,6 +11,7 @@ from typing import Any
 
 from detrain.capture.anchors import variable_of
 from detrain.capture.content import digest_live
+from detrain.capture.frames import is_plain
 from detrain.capture.restore import restore
 from detrain.capture.walk import Walked, walk
 from detrain.checkpoint.commit import verified_arrays
@@ -216,6 +217,14 @@ class States:
 
     # ---------------------------------------------------------------- putting back
 
+    def _has_only_places(self, level: Level, captured: set[str]) -> bool:
+        """Whether a state has only what the way from a loop's head reads."""
+        places = self._places(level)
+        if places is None:
+            return False
+        names = {".".join((name, *fields)) for name, fields in map(fields_in, places)}
+        return {name for name in captured if "/" in name} <= names
+
     def put_back(self, level: Level, saved: SavedState) -> None:
         """Give the program the state that it had at this loop."""
         arrays = verified_arrays(self._store, saved)
@@ -236,6 +245,10 @@ class States:
         for name in captured:
             if "/" in name and fields_in(name)[1]:
                 live.update(roots.at([name]) or {})
+        if self._has_only_places(level, captured):
+            # A list that the rebuilt program has there may be one that it also has elsewhere, where
+            # the first attempt had two: plain data is made anew, not filled.
+            live = {name: value for name, value in live.items() if not is_plain(value)}
         found = restore(
             saved.tree,
             live,

@@ -43,7 +43,7 @@ _ASKED: tuple[tuple[Any, str], ...] = (
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 """Variables of the environment whose values must not be written anywhere."""
 
-_MAPPINGS = frozenset({os.__file__, Mapping.get.__code__.co_filename})
+_MAPPINGS = frozenset({os.getenv.__code__.co_filename, Mapping.get.__code__.co_filename})
 """Where `os.getenv`, `os.environ.get` and the like stand between the program and a variable."""
 
 _getpid = os.getpid
