@@ -384,18 +384,18 @@ class _Planning:
 
     def _written_at(self, cell: Cell) -> tuple[int, str]:
         """The first line that binds a variable."""
-        if not hasattr(self, "_lines"):
-            self._lines: dict[Cell, tuple[int, str]] = {}
-            program = self._source.program
-            for scope, block in (
-                *((each.name, each.body) for each in program.functions), ("", program.main)
-            ):  # fmt: skip
-                for op in walk_ops(block):
-                    target = getattr(op, "target", None)
-                    if target is not None and op.span is not None and len(target) == 1:
-                        key = self._cells.variable(scope, target[0])
-                        self._lines.setdefault(key, (op.span.line, op.span.file))
         return self._lines.get(cell, (0, ""))
+
+    @functools.cached_property
+    def _lines(self) -> dict[Cell, tuple[int, str]]:
+        found: dict[Cell, tuple[int, str]] = {}
+        for scope, block in self._cells.scopes:
+            for op in walk_ops(block):
+                target = getattr(op, "target", None)
+                if target is not None and op.span is not None and len(target) == 1:
+                    key = self._cells.variable(scope, target[0])
+                    found.setdefault(key, (op.span.line, op.span.file))
+        return found
 
     # ---------------------------------------------------------------- demands
 

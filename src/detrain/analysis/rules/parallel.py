@@ -20,10 +20,10 @@ def hogwild(subject: Subject) -> Iterator[Diagnostic]:
     shares = bool(names & set(_SHARES))
     threads = any(name.startswith("threading.Thread") for name in names)
     for op, around in subject.walk():
-        if not (isinstance(op, Loop) and op.how == "par" and op.label.partition("P")[1]):
+        if not (isinstance(op, Loop) and op.how == "par") or op.span is None:
             continue
-        if op.label.rpartition(":")[2][:1] != "P" or op.span is None:
-            continue
+        if not op.label.rpartition(":")[2].startswith("P"):
+            continue  # the workers of a loader have memory of their own
         many = any(isinstance(each, Loop) for each in around)
         if not (shares or (threads and many)):
             continue
