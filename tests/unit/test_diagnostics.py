@@ -186,10 +186,10 @@ def test_the_closer_selector_wins_and_ignoring_wins_when_equal():
 
 @pytest.mark.parametrize("pattern", ["tests/*", "tests", "tests/", "test_*.py", "*/test_a.py"])
 def test_codes_are_ignored_by_file(pattern):
-    chosen = Selection(by_file=((pattern, ("DT3",)),), root="/work")
-    assert not chosen.includes("DT301", "/work/tests/test_a.py")
-    assert chosen.includes("DT101", "/work/tests/test_a.py")
-    assert chosen.includes("DT301", "/work/train.py")
+    chosen = Selection(by_file=((pattern, ("DT3",)),), root="/code")
+    assert not chosen.includes("DT301", "/code/tests/test_a.py")
+    assert chosen.includes("DT101", "/code/tests/test_a.py")
+    assert chosen.includes("DT301", "/code/train.py")
 
 
 def test_diagnostics_are_shown_in_order_and_once():

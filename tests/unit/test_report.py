@@ -29,15 +29,15 @@ for step in range(1000):
         total += future.result()
 """
 DATA = "def files(folder):\n    return os.listdir(folder)\n"
-ROOT = Path("/work")
-SOURCES = {"/work/train.py": TRAIN, "/work/lib/data.py": DATA}
+ROOT = Path("/code")
+SOURCES = {"/code/train.py": TRAIN, "/code/lib/data.py": DATA}
 
 
 def at(needle, line, file="train.py", source=TRAIN):
     """The span of a piece of a line."""
     raw = source.split("\n")[line - 1].encode()
     begin = raw.index(needle.encode())
-    return Span(line, begin, line, begin + len(needle.encode()), f"/work/{file}")
+    return Span(line, begin, line, begin + len(needle.encode()), f"/code/{file}")
 
 
 CLOCK = Diagnostic(
@@ -46,7 +46,7 @@ CLOCK = Diagnostic(
     at("rate", 5),
     notes=((at("time.time()", 3), "the clock is read here"),),
 )
-ORDER = Diagnostic("DT203", "`total` adds up results", Span(6, 18, 8, 5, "/work/train.py"))
+ORDER = Diagnostic("DT203", "`total` adds up results", Span(6, 18, 8, 5, "/code/train.py"))
 LISTING = Diagnostic(
     "DT202",
     "samples are taken as they are listed",
@@ -55,7 +55,7 @@ LISTING = Diagnostic(
     notes=((at("os.listdir(folder)", 2, "lib/data.py", DATA), "the listing"),),
 )
 NOTE = Diagnostic("DT402", "", at("+", 5))
-BROKEN = Diagnostic("DT901", "it is no UTF-8", Span(0, file="/work/bad file.py"))
+BROKEN = Diagnostic("DT901", "it is no UTF-8", Span(0, file="/code/bad file.py"))
 OPTION = Diagnostic("DT902", "there is no 'X' (--select)", Span(0))
 
 
@@ -70,7 +70,7 @@ def plain(*diagnostics, width=100, sources=SOURCES):
 def of_line(line, needle, *, width=100, notes=()):
     """How a diagnostic about a piece of a single line is shown: the line, and what is below it."""
     span = at(needle, 1, source=line)
-    shown = plain(Diagnostic("DT301", "m", span), width=width, sources={"/work/train.py": line})
+    shown = plain(Diagnostic("DT301", "m", span), width=width, sources={"/code/train.py": line})
     rows = shown.split("\n")
     assert rows[1] == "  |"
     assert rows[2].startswith("1 | ")
@@ -151,7 +151,9 @@ def test_a_note_whose_file_is_not_known_is_kept():
     assert "  = note: /x/y.py:7:3: from\n" in plain(far)
 
 
-@pytest.mark.parametrize("span", [Span(99, 3, 99, 5, "/work/train.py"), Span(5, 3, file="/no.py")])
+@pytest.mark.parametrize(
+    "span", [Span(99, 3, 99, 5, "/code/train.py"), Span(5, 3, file="/no.py")]
+)
 def test_a_place_that_is_not_there_is_no_error(span):
     for kind in FORMATS:
         assert render(findings(Diagnostic("DT301", "m", span)), kind, "1.0.0")
@@ -159,12 +161,12 @@ def test_a_place_that_is_not_there_is_no_error(span):
 
 @pytest.mark.parametrize("column", [0, 7, 400])
 def test_a_column_beyond_the_line(column):
-    there = Diagnostic("DT301", "m", Span(1, column, file="/work/train.py"))
-    assert plain(there, sources={"/work/train.py": "x = 1\n"}).count("^") == 1
+    there = Diagnostic("DT301", "m", Span(1, column, file="/code/train.py"))
+    assert plain(there, sources={"/code/train.py": "x = 1\n"}).count("^") == 1
 
 
 def test_an_empty_line_can_be_marked():
-    there = Diagnostic("DT301", "m", Span(2, 0, 2, 0, "/work/train.py"))
+    there = Diagnostic("DT301", "m", Span(2, 0, 2, 0, "/code/train.py"))
     assert "2 |\n  | ^\n" in plain(there)
 
 
@@ -235,7 +237,9 @@ def test_a_narrow_terminal_is_no_error():
 
 
 def test_text_can_not_steer_the_terminal():
-    evil = Diagnostic("DT301", "\x1b[2J`x\r`", Span(1, 0, file="/work/\x1b[31m.py"), fix="\x07 y")
+    evil = Diagnostic(
+        "DT301", "\x1b[2J`x\r`", Span(1, 0, file="/code/\x1b[31m.py"), fix="\x07 y"
+    )
     shown = plain(evil)
     assert not set("\x1b\r\x07") & set(shown)
     assert visible("naïve 鳥 ok") == "naïve 鳥 ok"
@@ -248,10 +252,10 @@ def test_cut_leaves_short_lines_alone():
 
 def test_positions_count_characters_from_one():
     line = "é = '鳥'; now()\n"
-    there = findings(sources={"/work/train.py": line})
+    there = findings(sources={"/code/train.py": line})
     span = at("now()", 1, source=line)
     assert there.position(span) == Position(1, 10, 1, 15)
-    assert there.position(Span(1, 0, file="/work/train.py")) == Position(1, 1, 1, 2)
+    assert there.position(Span(1, 0, file="/code/train.py")) == Position(1, 1, 1, 2)
     assert there.position(Span(0)) is None
 
 
@@ -363,7 +367,7 @@ def test_annotations():
 
 
 def test_annotations_are_escaped():
-    evil = Diagnostic("DT301", "50%\n::error::x", Span(1, file="/work/a,b:c.py"))
+    evil = Diagnostic("DT301", "50%\n::error::x", Span(1, file="/code/a,b:c.py"))
     (line,) = render(findings(evil), "github", "1.0.0").splitlines()
     assert "file=a%2Cb%3Ac.py," in line
     assert "::50%25%0A::error::x. " in line

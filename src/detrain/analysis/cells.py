@@ -216,25 +216,22 @@ class Cells:
     def _find(self, owner: str, place: Place) -> _Spot:
         if len(place) == 1:
             cell: Cell = ("", owner, place[0])
-            return _Spot(self.set((cell,)), self.nothing, self._holds(cell))
+            return _Spot(self.set((cell,)), self.nothing, self.holds(cell))
         around, name = self._spot(owner, place[:-1]), place[-1]
         cells = self._fields_named(around.sites, name)
         passed = around.passed | around.cells
         if name == ELEMENT:
             passed |= self._fields_named(around.sites, "")
-        return _Spot(cells, passed, self._objects.sites.union(map(self._holds, cells)))
+        return _Spot(cells, passed, self._objects.sites.union(map(self.holds, cells)))
 
-    def _holds(self, cell: Cell) -> Sites:
+    def holds(self, cell: Cell) -> Sites:
+        """The ops that make the objects which a cell may hold."""
         found = self._held.get(cell)
         if found is None:
             kind, owner, name = cell
             key = (int(owner), name) if kind else cell
             found = self._held[cell] = self._objects.held(self._objects.holder(key))
         return found
-
-    def holds(self, cell: Cell) -> Sites:
-        """The ops that make the objects which a cell may hold."""
-        return self._holds(cell)
 
     def summary(self, function: str) -> Effects:
         """What a function may read and write of what is not its own."""
@@ -309,13 +306,13 @@ class Cells:
         key = found, limit, objects
         if key in self._below:
             return self._below[key]
-        seen = objects | self._objects.sites.union(map(self._holds, found - limit))
+        seen = objects | self._objects.sites.union(map(self.holds, found - limit))
         todo = list(seen)
         while todo:
             fields, held, _ = self._inside[todo.pop()]
             found |= fields
             if not fields.isdisjoint(limit):
-                held = self._objects.sites.union(map(self._holds, fields - limit))
+                held = self._objects.sites.union(map(self.holds, fields - limit))
             todo += held - seen
             seen |= held
         self._below[key] = found

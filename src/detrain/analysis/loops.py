@@ -17,7 +17,7 @@ from detrain.analysis.frontend import Source
 from detrain.analysis.program import Call, Loop, Op, blocks_of, walk_ops
 from detrain.analysis.scopes import Code
 
-__all__ = ["TrainingLoops", "breaks", "find_loops"]
+__all__ = ["TrainingLoops", "breaks", "find_loops", "over_parts"]
 
 _PARTS = frozenset(
     {"parameters", "named_parameters", "param_groups", "state_dict", "modules", "named_modules",
@@ -51,7 +51,7 @@ def find_loops(source: Source, marked: dict[str, frozenset[int]]) -> TrainingLoo
     candidates = {
         label: facts
         for label, facts in source.lowered.loops.items()
-        if not _in_generator(facts) and (label in marks or not _over_parts(facts.node))
+        if not _in_generator(facts) and (label in marks or not over_parts(facts.node))
     }
     trained: set[str] = set()
     for wanted in _WANTED:
@@ -131,7 +131,7 @@ class _Events:
         return events, loops
 
 
-def _over_parts(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+def over_parts(node: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Whether a loop goes over the parts of one update: it is no place to stop."""
     if isinstance(node, ast.While):
         return False

@@ -46,6 +46,9 @@ __all__ = ["Variable", "plan_python", "trained_cells"]
 VARYING = frozenset({"clock", "entropy", "memory", "network"})
 """Answers of the world that another run on the same machine gets otherwise."""
 
+_KEPT = VARYING - {"memory"}
+"""Those of them that can be kept and given again: what lay in memory is no answer."""
+
 _DEEPEST = 3
 """How many fields a place of an outer level may have; what lies deeper is taken with its holder."""
 
@@ -409,7 +412,7 @@ class _Planning:
             op = ops.get(cause.site)
             if op is None or op.span is None:
                 continue
-            if cause.kind == "world" and cause.what in VARYING:
+            if cause.kind == "world" and cause.what in _KEPT:
                 why = f"the {cause.what} reaches what is trained, or decides which way it goes"
                 yield PlanItem(print_op(op), "record", why, op.span.line, op.span.file)
             elif cause.kind == "race" and not _is_loader(op):

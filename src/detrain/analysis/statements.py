@@ -115,8 +115,11 @@ class Statements(Calls):
         for inner in scope.inner:
             if inner.kind == "function":
                 marks = {_last_name(each) for each in getattr(inner.node, "decorator_list", ())}
-                if marks & {"setter", "deleter"}:
+                if "setter" in marks:
                     known.setters[inner.name] = inner
+                    continue
+                if "deleter" in marks:
+                    self.give_away(Value(tags=frozenset({("function", inner.key)})))
                     continue
                 if inner.is_another and known.methods.get(inner.name) is not inner:
                     # Which of the two it is depends on something.

@@ -12,11 +12,12 @@ import ast
 import builtins
 from dataclasses import dataclass
 
+from detrain.analysis.loops import over_parts
+
 __all__ = ["Function", "Training", "find_training"]
 
 _NEVER = frozenset({"__init__", "forward", "__call__", "__iter__", "__next__", "__getitem__"})
 _UPDATES = frozenset({"backward", "manual_backward", "optimizer_step", "apply_gradients"})
-_PARTS = frozenset({"parameters", "named_parameters", "param_groups", "state_dict", "modules"})
 _OPTIMIZERS = ("opt", "solver", "adam", "sgd")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -35,9 +36,7 @@ class Training:
 
     def is_on_the_way(self, loop: ast.For | ast.While) -> bool:
         """Whether a loop is on the way to an update, and not one over its parts."""
-        if isinstance(loop, ast.For) and _is_over_parameters(loop):
-            return False
-        return self.trains(loop)
+        return not over_parts(loop) and self.trains(loop)
 
     def trains(self, node: ast.AST) -> bool:
         """Whether something below this node makes an update, or calls something that does."""
@@ -140,10 +139,3 @@ def _is_update(node: ast.AST) -> bool:
 
 def _reads_gradient(node: ast.AST) -> bool:
     return any(isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(node))
-
-
-def _is_over_parameters(loop: ast.For) -> bool:
-    """Whether a loop goes over the parts of one update: it is no place to stop."""
-    return any(
-        isinstance(each, ast.Attribute) and each.attr in _PARTS for each in ast.walk(loop.iter)
-    )
