@@ -151,9 +151,7 @@ def test_a_note_whose_file_is_not_known_is_kept():
     assert "  = note: /x/y.py:7:3: from\n" in plain(far)
 
 
-@pytest.mark.parametrize(
-    "span", [Span(99, 3, 99, 5, "/code/train.py"), Span(5, 3, file="/no.py")]
-)
+@pytest.mark.parametrize("span", [Span(99, 3, 99, 5, "/code/train.py"), Span(5, 3, file="/no.py")])
 def test_a_place_that_is_not_there_is_no_error(span):
     for kind in FORMATS:
         assert render(findings(Diagnostic("DT301", "m", span)), kind, "1.0.0")
@@ -237,9 +235,7 @@ def test_a_narrow_terminal_is_no_error():
 
 
 def test_text_can_not_steer_the_terminal():
-    evil = Diagnostic(
-        "DT301", "\x1b[2J`x\r`", Span(1, 0, file="/code/\x1b[31m.py"), fix="\x07 y"
-    )
+    evil = Diagnostic("DT301", "\x1b[2J`x\r`", Span(1, 0, file="/code/\x1b[31m.py"), fix="\x07 y")
     shown = plain(evil)
     assert not set("\x1b\r\x07") & set(shown)
     assert visible("naïve 鳥 ok") == "naïve 鳥 ok"

@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
+from detrain.state import Node, StateTree
 from detrain.world.output import OutputLog
 from detrain.world.screen import settled
-from detrain.world.surroundings import Surroundings
+from detrain.world.surroundings import Surroundings, without_floats_of_libraries
 
 
 @pytest.fixture
@@ -125,3 +126,22 @@ def test_values_that_speak_of_the_surroundings(tmp_path, monkeypatch):
         ("array", "model.weight"), ("array", "episode_start_times_of_mine"),
     ):  # fmt: skip
         assert not known.decide(scalar), scalar
+
+
+def test_floats_that_objects_of_libraries_keep_are_not_compared():
+    def tree(times, mine):
+        nodes = (
+            Node("object", "project:Trainer", fields=(("env", 1), ("rate", ("f", mine)))),
+            Node("object", "library:Timer", (4,), fields=(("began", ("f", times)), ("laps", 2))),
+            Node("list", items=(("f", times), ("i", "7"), 3)),
+            Node("object", "project:Meter", fields=(("mean", ("f", mine)),)),
+            Node("list", text=f"[1, {times}]"),
+        )
+        paths = ("a", "a.env", "a.env.laps", "a.env.laps[2]", "a.env[0]")
+        made = StateTree((("a", 0),), nodes, paths)
+        return without_floats_of_libraries(made, lambda module: module == "project")
+
+    assert tree("1.0", "0.5") == tree("2.0", "0.5")
+    assert tree("1.0", "0.5") != tree("1.0", "0.6")
+    assert tree("1.0", "0.5").nodes[2].items[1] == ("i", "7")
+    assert tree("1.0", "0.5").nodes[3].fields == (("mean", ("f", "0.5")),)

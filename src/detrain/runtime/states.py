@@ -6,6 +6,7 @@ the way from there to the cut reads is, if the plan can tell. Which loop is wher
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,7 +26,7 @@ from detrain.runtime.places import fields_in
 from detrain.runtime.planned import Cut, Planned, Uncompared
 from detrain.runtime.roots import Owns, Roots
 from detrain.state import Scalar
-from detrain.world.surroundings import Surroundings
+from detrain.world.surroundings import Surroundings, without_floats_of_libraries
 
 __all__ = ["States"]
 
@@ -193,8 +194,13 @@ class States:
         # What a plan was wrong about makes no difference here: the trace of a run that learned of
         # it is that of a run that knew.
         walked = self._walk(level, cut)
-        copied = take(walked.tree, walked.leaves)
+        tree = without_floats_of_libraries(walked.tree, self._owns_module)
+        copied = take(tree, walked.leaves)
         return digest_snapshot(copied, self._but_floats, Uncompared(cut.uncompared))
+
+    def _owns_module(self, name: str) -> bool:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        return isinstance(file, str) and self._owns(file)
 
     def digest_end(self, level: Level) -> str:
         """The digest of the state that an outermost loop leaves: the same with and without a plan.
