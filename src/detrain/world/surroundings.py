@@ -2,8 +2,8 @@
 
 Names of runs with the time in them, paths below the working folder, host names: two runs of one
 program differ in them and train the same. Where the types of a program don't tell which values the
-clock reaches, this is a rule: Python's floats (what clocks give), texts and integers that contain an
-answer of a clock or of a source of unique names that the program asked before its first loop,
+clock reaches, this is a rule: Python's floats (what clocks give), texts and integers that contain
+an answer of a clock or of a source of unique names that the program asked before its first loop,
 texts that contain the working folder, and arrays that libraries are known to put times into. Types
 tell nothing of the floats that objects of libraries keep: which clocks these ask is not seen.
 """
