@@ -67,6 +67,10 @@ class Lowered:
     """Library calls: the row's name, the op before it, the call, where it stands."""
     observed: dict[int, str] = field(default_factory=dict)
     """By op that asks the world: the row that says so."""
+    clears: dict[int, Place] = field(default_factory=dict)
+    """By op that clears gradients: the optimizer whose gradients they are."""
+    steps: dict[int, Place] = field(default_factory=dict)
+    """By op that uses gradients: the optimizer that makes a step with its own and with no other."""
     overwritten: list[tuple[str, Place]] = field(default_factory=list)
     """Arrays that a call fills anew, by the function and the place."""
     opened: list[tuple[Span, bool]] = field(default_factory=list)

@@ -220,14 +220,20 @@ class Rows(Items):
         for what in row.mutates:
             if what == "gradients":
                 if row.name.endswith("zero_grad"):
-                    self.bind(GRADIENTS, "new", (), node)
+                    site = self.bind(GRADIENTS, "new", (), node)
+                    # Given an argument it may fill them with zeros, which are not nothing.
+                    optimizer = _optimizer_at(receiver)
+                    if optimizer is not None and not given.all:
+                        self.lowered.clears[site] = optimizer
                 else:
                     self.mutate(GRADIENTS, reads, node)
                 continue
             if what == "parameters":
                 for owner in [receiver] if receiver is not None else given.all[:1]:
                     if owner.place is not None:
-                        self.mutate(owner.place, (*reads, GRADIENTS), node, deep=True)
+                        site = self.mutate(owner.place, (*reads, GRADIENTS), node, deep=True)
+                        if _optimizer_at(owner) is not None and not given.all:
+                            self.lowered.steps[site] = owner.place
                 self._event("update", node)
                 continue
             changed = receiver if what == "self" else given.at(what)
@@ -447,6 +453,14 @@ class Rows(Items):
         if receiver is not None and (receiver.of("held") or receiver.of("kept")):
             short = row.name.rpartition(".")[2]
             self._may_call_held(receiver, (*CALLED, short), given, node)
+
+
+def _optimizer_at(value: Value | None) -> Place | None:
+    """Where a value is that surely is an optimizer of a library; None if it may be another."""
+    if value is None or not value.tags:
+        return None
+    known = all(tag[0] == "made" and kind_of(tag[1]) == "optimizer" for tag in value.tags)
+    return value.place if known else None
 
 
 def _is_scalar(name: str, short: str) -> bool:

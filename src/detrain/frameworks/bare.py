@@ -65,7 +65,7 @@ class Bare:
         """There are no graphs."""
         return None
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """There are no gradients."""
         return lambda: ""
 

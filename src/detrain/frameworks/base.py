@@ -128,11 +128,11 @@ class Framework(Protocol):
         Gives what ends the watch; None if the array has no graph.
         """
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """Watch the gradients that arrays have now, until what this gives is called.
 
         That says what was done with one of them instead of clearing it; "" if all were cleared
-        before anything used them.
+        before anything used them, or not touched at all if they `may_stay`.
         """
 
     def seed(self, seed: int) -> None:

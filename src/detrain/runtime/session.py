@@ -382,7 +382,8 @@ class Session:
                 return True
         self._saving.release()
         audit = self._audit(level) if watched else None
-        self._saving.hold(level, self.step, marks, Watch(walked, audit))
+        watch = Watch(walked, audit, may_stay=self._states.may_leave_gradients(level))
+        self._saving.hold(level, self.step, marks, watch)
         return True
 
     def _audit(self, level: Level) -> Audit | None:

@@ -129,6 +129,11 @@ class States:
             return frozenset()
         return frozenset(Roots.of(level, self._owns).parted(cut)[1].dead)
 
+    def may_leave_gradients(self, level: Level) -> bool:
+        """Whether gradients that an iteration of a loop does not touch are cleared later."""
+        cut = self._cut(level)
+        return cut is not None and cut.others
+
     def _cut(self, level: Level) -> Cut | None:
         """What a checkpoint leaves out here, without what the plan was wrong about."""
         cut = self._plan.cut(level.path()) if level.whole else None

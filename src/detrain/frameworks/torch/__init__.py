@@ -142,9 +142,9 @@ class Torch:
         end: Callable[[], None] = handle.remove
         return end
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """Watch backward passes, optimizers, and what is left in the end."""
-        return GradientWatch(arrays).end
+        return GradientWatch(arrays, may_stay=may_stay).end
 
     def seed(self, seed: int) -> None:
         """Seed all devices."""
