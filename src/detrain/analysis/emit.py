@@ -255,11 +255,19 @@ class Emitting:
         return self.bind(target, "pure" if value.is_scalar else "new", value.reads, node)
 
     def mutate(
-        self, place: Place, reads: tuple[Place, ...], node: ast.AST, *, deep: bool = False
+        self,
+        place: Place,
+        reads: tuple[Place, ...],
+        node: ast.AST,
+        *,
+        deep: bool = False,
+        contents: bool = False,
     ) -> int:
         """Write `mutate`; gives the op's number."""
         site = self._site()
-        self.out.append(Mutate(place, unique(reads), deep, site=site, span=self.span(node)))
+        deep = deep or contents
+        op = Mutate(place, unique(reads), deep, contents, site=site, span=self.span(node))
+        self.out.append(op)
         return site
 
     def look(self, value: Value, node: ast.AST) -> None:

@@ -234,9 +234,9 @@ class _Planning:
         if gradients not in derived.live:
             why = "cleared before they are used again; looked at before a checkpoint is published"
             items.append(PlanItem("gradients", "drop", why))
-            if not self._has_one_optimizer and each_clears_its_own(
-                self._cells, self._source.lowered, derived.cut
-            ):
+            lowered = self._source.lowered
+            several = not self._has_one_optimizer and not self._opened
+            if several and each_clears_its_own(self._cells, lowered, derived.cut):
                 why = "those of other optimizers may stay: each clears its own before it steps"
                 items.append(PlanItem("gradients.others", "drop", why))
         return PlanLevel(self._loops.sites[op.label], tuple(sorted(set(items))))
