@@ -124,7 +124,7 @@ def retire(
 def manifest_steps(store: Store) -> list[int]:
     """The steps that have a checkpoint, ascending."""
     found = [name.removesuffix(_MANIFEST) for name in store.names() if name.endswith(_MANIFEST)]
-    return sorted(int(step) for step in found if step.isdigit())
+    return sorted(int(step) for step in found if step.isascii() and step.isdigit())
 
 
 def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
@@ -158,17 +158,22 @@ def _borrowed_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
     return {name: lenders[each.file][each.name] for name, each in state.borrowed.items()}
 
 
-def load_newest(store: Store, damaged: Callable[[DamagedCheckpoint, int], None]) -> Manifest | None:
+def load_newest(
+    store: Store,
+    damaged: Callable[[DamagedCheckpoint, int], None],
+    check: Callable[[Manifest], None] = lambda _: None,
+) -> Manifest | None:
     """The newest checkpoint that is good in every byte; None if there is none at all.
 
     `damaged` is told of each newer one that is not. If all are damaged that is an error: starting
-    over by oneself would throw the run away.
+    over by oneself would throw the run away. `check` raises one of what else may be wrong.
     """
     steps = manifest_steps(store)
     first: DamagedCheckpoint | None = None
     for step in reversed(steps):
         try:
             manifest = read_checkpoint(store, step)
+            check(manifest)
             for state in {state.file: state for state in manifest.states()}.values():
                 verified_arrays(store, state)
             return manifest

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from detrain.checkpoint.durable import STAGED, ignore, sync_directory, write_durably
 from detrain.checkpoint.format import read_arrays
+from detrain.checkpoint.regular import read_regular, regular_size
+from detrain.checkpoint.sound import is_data_name
 from detrain.errors import DamagedCheckpoint
 
 if TYPE_CHECKING:
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["LocalStore", "Store"]
+
+_LARGEST_READ = 1 << 30
+"""Bytes of a manifest, at the most: what is read whole is in memory whole."""
 
 
 class Store(Protocol):
@@ -51,23 +56,16 @@ class LocalStore:
 
     def read(self, name: str) -> bytes:
         """Read a file whole."""
-        path = self.folder / name
-        try:
-            return path.read_bytes()
-        except OSError as error:
-            raise DamagedCheckpoint(str(path), f"can't be read: {error.strerror}") from error
+        return read_regular(self.folder / name, _LARGEST_READ)
 
     def arrays(self, name: str, size: int) -> dict[str, memoryview]:
         """Map a data file. A name that leaves the directory is refused."""
         path = self.folder / name
-        if path.parent != self.folder or path.name != name:
-            raise DamagedCheckpoint(name, "names a file outside the run")
-        if not path.exists():
-            raise DamagedCheckpoint(str(path), "is missing")
-        if path.stat().st_size != size:
-            raise DamagedCheckpoint(
-                str(path), f"is {path.stat().st_size} bytes long, {size} were written"
-            )
+        if not is_data_name(name):
+            raise DamagedCheckpoint(name, "expected the name of a data file of the run")
+        found = regular_size(path)
+        if found != size:
+            raise DamagedCheckpoint(str(path), f"is {found} bytes long, {size} were written")
         return read_arrays(path)
 
     def names(self) -> list[str]:

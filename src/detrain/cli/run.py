@@ -32,6 +32,7 @@ __all__ = ["run"]
 @click.option("--resume", metavar="NAME", help="Go on with this run.")
 @click.option("--fresh", is_flag=True, help="Start a new run even if one is unfinished.")
 @click.option("--accept-changes", is_flag=True, help="Go on though program or machine changed.")
+@click.option("--trust-files", is_flag=True, help="Undo what a run from elsewhere did to files.")
 @click.option("--seed", type=int, help="Seed of all generators (default: a random one, recorded).")
 @click.option("--save-every", metavar="N|Ns|Nm", help="Steps or time between checkpoints [60s].")
 @click.option("--keep", type=int, metavar="K", help="How many checkpoints are kept [3].")
@@ -49,6 +50,7 @@ def run(
     resume: str | None,
     fresh: bool,
     accept_changes: bool,
+    trust_files: bool,
     seed: int | None,
     save_every: str | None,
     keep: int | None,
@@ -73,6 +75,7 @@ def run(
         resume=resume,
         fresh=fresh,
         accept_changes=accept_changes,
+        trust_files=trust_files,
         version=__version__,
     )
     options = Options(quiet=quiet, use_plan=not no_plan, audit=audit).typing(

@@ -69,6 +69,10 @@ class Bare:
         """There are no gradients."""
         return lambda: ""
 
+    def computes(self, obj: Any) -> bool:
+        """Nothing of its own needs to be named by a checkpoint."""
+        return False
+
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Arrays have no fields."""
         raise AttributeError(name)

@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 from typing import Any, Generic, TypeVar
 
 from detrain import __version__
-from detrain.capture.walk import not_a_library
+from detrain.capture.own import not_a_library
 from detrain.errors import UsageError
 from detrain.plan import Plan
 from detrain.runs.choose import Wanted, choose, runs_root, script_digest
@@ -60,6 +60,7 @@ def open_session(
         owns,
         crash_point(),
         accept_changes=wanted.accept_changes,
+        trust_files=wanted.trust_files,
         world=world,
         quiet=options.quiet,
         plan=plan,
