@@ -308,6 +308,73 @@ def test_gradients_that_are_used_again_are_saved(bench, how):
         assert killed.show("it")["state_digest"] == whole.show("it")["state_digest"]
 
 
+# A generator's backward pass adds to the gradients of its critic, which are cleared before they
+# are used. Each of these looks at them in between.
+SEEN = {
+    "not at all": "",
+    "clipped together": """
+            nn.utils.clip_grad_norm_([*model.parameters(), *critic.parameters()], 0.1)""",
+    "read": """
+            opt.param_groups[0]["lr"] = critic.weight.grad.sum().item() * 0.01""",
+    "by a hook": """
+            opt.param_groups[0]["lr"] = seen.get("sum", 0) * 0.01""",
+    "by a closure": """
+            copt.step(lambda: critic(y).mean().backward())""",
+    "through a list": """
+            opt.param_groups[0]["lr"] = sum(held).sum().item() * 0.01""",
+    "through a view": """
+            opt.param_groups[0]["lr"] = float(other.sum()) * 0.01""",
+    "by scripted code": """
+            opt.param_groups[0]["lr"] = total(critic.weight) * 0.01""",
+}
+SEEN_BY = {
+    "by a hook": """
+        seen = {}
+        def keep(p): seen["sum"] = p.grad.sum().item()
+        critic.weight.register_post_accumulate_grad_hook(keep)""",
+    "through a list": "held = [torch.zeros(1, 1)]",
+    "through a view": "other = torch.zeros(1)",
+    "by scripted code": """
+        @torch.jit.script
+        def total(p: torch.Tensor) -> float:
+            gradient = p.grad
+            return 0.0 if gradient is None else gradient.sum().item()""",
+}
+HELD_BY = {
+    "through a list": "held = [critic.weight.grad]",
+    "through a view": "other = critic.weight.grad.view(-1)",
+}
+
+
+@pytest.mark.parametrize("how", SEEN)
+def test_gradients_that_are_added_to_and_cleared_unseen_are_not_saved(bench, how):
+    text = f"""
+        critic = nn.Linear(1, 1)
+        copt = torch.optim.SGD(critic.parameters(), lr=0.05)
+        {SEEN_BY.get(how, "")}
+        for step in range(14):
+            opt.zero_grad()
+            made = model(x)
+            loss = -critic(made).mean()
+            loss.backward()
+            {SEEN[how]}
+            opt.step()
+            copt.zero_grad()
+            (critic(made.detach()).mean() - critic(y).mean()).pow(2).backward()
+            copt.step()
+            {HELD_BY.get(how, "")}
+            print(step, loss.item(), model[0].weight.sum().item())
+    """
+    bench.write(text, plan(ONE, [item("gradients", "drop")]))
+    whole, plain = bench.is_exact(8, 13)
+    bench.run("again")
+    if how == "not at all":
+        assert "saved from now on" not in bench.said
+        assert saved_bytes(whole) < saved_bytes(plain)
+    else:
+        assert bench.said.count("gradients cleared before they are used") == 1
+
+
 THIN = """
     class State: pass
     def train(epoch, noise, state):

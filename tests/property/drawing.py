@@ -131,7 +131,8 @@ class Drawing:
         if choose < 0.3:
             return Loop(label, "while", (self.place(names),), body)
         target = (self.random.choice(names),) if self.random.random() < 0.7 else None
-        return Loop(label, "for", (self.place(names),), body, target=target)
+        listed = self.random.random() < 0.1
+        return Loop(label, "for", (self.place(names),), body, target=target, listed=listed)
 
     def place(self, names):
         place = [self.random.choice(names)]

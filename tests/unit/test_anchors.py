@@ -6,6 +6,7 @@ import functools
 import gc
 import random
 import threading
+from typing import ClassVar
 
 import pytest
 import torch
@@ -206,8 +207,21 @@ class TestGradients:
             ("zero backward step", ""),
             ("zero", ""),
             ("backward step zero", "updates parameters with it"),
-            ("backward clear", "adds to it in a backward pass"),
-            ("graph clear", "adds to it in a backward pass"),
+            ("backward clear", ""),
+            ("graph clear", ""),
+            ("backward zero backward step", ""),
+            ("backward model", ""),
+            ("backward delete", ""),
+            ("backward set", ""),
+            ("backward", "still holds it"),
+            ("graph", "still holds it"),
+            ("backward fill", "still holds it"),
+            ("backward read zero", "reads it"),
+            ("graph read zero", "reads it"),
+            ("backward private zero", "reads it"),
+            ("read zero", "reads it"),
+            ("zero read", ""),
+            ("backward clip zero", "reads it"),
             ("step zero", "updates parameters with it"),
             ("fill backward step", "updates parameters with it"),
             ("", "still holds it"),
@@ -233,13 +247,80 @@ class TestGradients:
             ),
             "step": opt.step,
             "clear": clear,
+            "model": model.zero_grad,
+            "delete": lambda: [delattr(each, "grad") for each in model.parameters()],
+            "set": lambda: [
+                setattr(each, "grad", torch.ones_like(each)) for each in model.parameters()
+            ],
+            "read": lambda: model.weight.grad,
+            "private": lambda: model.weight._grad,
+            "clip": lambda: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0),
         }
         watch = GradientWatch(model.parameters())
         gc.collect()
         for name in what.split():
             acts[name]()
-        assert watch.end() == verdict
+        found = watch.end()
+        assert found.partition(" (")[0] == verdict
+        if verdict == "reads it":
+            assert __file__ in found
         assert opt.step() is None  # its hook is gone
+        assert "grad" not in torch.Tensor.__dict__
+
+    HOLDERS: ClassVar = {
+        "the gradient": lambda p: p.grad,
+        "a view of it": lambda p: p.grad.view(-1),
+        "an array over it": lambda p: p.grad.numpy(),
+        "its memory": lambda p: p.grad.untyped_storage(),
+        "a graph": lambda p: (p.grad * p).sum(),
+    }
+
+    @pytest.mark.parametrize("holder", HOLDERS)
+    def test_an_addition_that_somebody_sees_is_a_use(self, holder):
+        model = self.model()
+        model(torch.ones(1, 3)).sum().backward()
+        for held, verdict in ((True, "adds to it in a backward pass"), (False, "")):
+            by = self.HOLDERS[holder](model.weight) if held else None
+            watch = GradientWatch(model.parameters())
+            model(torch.ones(1, 3)).sum().backward()
+            model.zero_grad()
+            assert watch.end() == verdict
+            model(torch.ones(1, 3)).sum().backward()
+            del by
+
+    def test_hooks_are_seen_to_read_it(self):
+        model = self.model()
+        seen = []
+        node = torch.autograd.graph.get_gradient_edge(model.weight).node
+        hooks = [
+            (model.weight.register_hook, seen.append, ""),
+            (
+                model.weight.register_post_accumulate_grad_hook,
+                lambda p: seen.append(p.grad.sum()),
+                "reads it",
+            ),
+            (node.register_hook, lambda *_: seen.append(model.weight.grad.sum()), "reads it"),
+        ]
+        for register, hook, verdict in hooks:
+            model(torch.ones(1, 3)).sum().backward()
+            seen.clear()
+            handle = register(hook)
+            watch = GradientWatch(model.parameters())
+            model(torch.ones(1, 3)).sum().backward()
+            model.zero_grad()
+            assert watch.end().partition(" (")[0] == verdict
+            assert len(seen) == 1
+            handle.remove()
+
+    def test_two_may_watch_at_once(self):
+        one, other = self.model(), self.model()
+        first = GradientWatch(one.parameters())
+        second = GradientWatch(other.parameters())
+        one.zero_grad()
+        assert first.end() == ""
+        assert other.weight.grad is not None
+        assert second.end().startswith("reads it")
+        assert "grad" not in torch.Tensor.__dict__
 
 
 def hidden(space):

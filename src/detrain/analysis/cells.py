@@ -424,7 +424,9 @@ class Cells:
         for number, place in enumerate(read_by(op)):
             cells, passed, sites = self._spot(scope, place)
             reads += cells, passed
-            if sites and not _hands_on(op, number):
+            if isinstance(op, Loop) and op.listed:
+                reads += self._fields_named(sites, ""), self._fields_named(sites, ELEMENT)
+            elif sites and not _hands_on(op, number):
                 whole |= sites
         if not isinstance(op, Loop):
             for target in targets_of(op):

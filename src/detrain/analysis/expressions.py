@@ -319,7 +319,7 @@ class Expressions(Emitting):
                 self.branch(self.gathered(tests), inner, [], node)
             else:
                 self.out.extend(inner)
-        self.loop(label, "for", over.value.all_reads, body, node)
+        self.loop(label, "for", over.value.all_reads, body, node, listed=over.value.is_list)
 
     # ---------------------------------------------------------------- choices
 

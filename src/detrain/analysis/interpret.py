@@ -236,6 +236,8 @@ class Machine:
 
     def _items(self, op: Loop) -> list[Value]:
         first = self._get(op.reads[0])
+        if op.listed and isinstance(first, Thing):
+            return list(first.elements)
         start = self._mix(op.site, *map(self._digest, op.reads))
         if isinstance(first, Thing) and first.elements:
             begin = start % len(first.elements)

@@ -139,7 +139,8 @@ class Loop(_Op, frozen=True, tag="loop", kw_only=False):
     """Iteration. `for` takes the elements of an object, or as many scalars as the value says;
     `while` goes on as long as what it reads says, or until it is left if it reads nothing; `par`
     is a `for` whose iterations run in any order: the `result` of each is appended to `into`, in the
-    order of the items unless `unordered`.
+    order of the items unless `unordered`. A `for` that is `listed` takes the elements of the object
+    in their order, and looks into none of them.
     """
 
     label: str
@@ -150,6 +151,7 @@ class Loop(_Op, frozen=True, tag="loop", kw_only=False):
     result: Place | None = None
     into: Place | None = None
     unordered: bool = False
+    listed: bool = False
 
 
 class Leave(_Op, frozen=True, tag="leave", kw_only=False):

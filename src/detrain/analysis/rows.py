@@ -12,11 +12,12 @@ from detrain.analysis.given import CALLED, TRAIN_OPS, Arguments
 from detrain.analysis.items import Items
 from detrain.analysis.library import ROWS, Row, lookup
 from detrain.analysis.program import ELEMENT, Place
-from detrain.analysis.values import NOTHING, SCALAR, Tag, Value
+from detrain.analysis.values import NOTHING, SCALAR, Tag, Tags, Value
 
 __all__ = ["LISTS", "Rows", "rows_named"]
 
 _CHOOSES = frozenset({"builtins.max", "builtins.min", "builtins.sum", "builtins.abs"})
+_PICKS = frozenset({"builtins.max", "builtins.min"})
 _COPIES = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})
 
 _SCALARS = frozenset(
@@ -69,6 +70,7 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
     "builtins.abs": ("__abs__",), "builtins.hash": ("__hash__",), "builtins.round": ("__round__",),
 }  # fmt: skip
 """Methods that a built-in function calls on what it is given."""
+_COPY_METHODS = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
 _DATES = frozenset({"time.strftime", "time.ctime", "time.asctime"})
 _EXECUTES = frozenset({"builtins.exec", "builtins.eval"})
 _MODES = frozenset({"torch.nn.Module.train", "torch.nn.Module.eval"})
@@ -275,10 +277,15 @@ class Rows(Items):
             return Value(None, reads, SCALAR)
         if row.name == "builtins.next" and given.positional:
             return self.item_of(given.positional[0], node)
+        if row.name in _PICKS and len(given.positional) == 1 and given.positional[0].is_list:
+            item = self.item_of(given.positional[0], node)
+            return replace(item, reads=unique((*item.reads, *reads)))
         if row.name in ITERATORS:
             return self._iterator(row.name, given, reads, node)
         if row.name in _COPIES or row.name == "builtins.set":
             return self._copy(row.name, given, reads, node)
+        if row.name == "copy.deepcopy" and given.positional:
+            return self._deep_copy(given.positional[0], reads, node)
         values = [*([receiver] if receiver is not None else []), *given.all]
         if row.wraps and row.makes == "model" and not _is_class(row.name):
             inner = [
@@ -379,6 +386,48 @@ class Rows(Items):
         if name == "builtins.set":
             tags.add(("made", "builtins.set"))
         return self.made(reads, items, frozenset(tags), node)
+
+    def _deep_copy(self, value: Value, reads: tuple[Place, ...], node: ast.AST) -> Value:
+        """A copy of objects of the project's classes, and of all that they hold, is one object here
+        that holds itself: whatever is got at through it is some part of it.
+        """
+        classes = self._classes_in(value.tags)
+        if classes is None or any(
+            self.facts.method(key, name) for key in classes for name in _COPY_METHODS
+        ):
+            return Value(None, reads, NOTHING)
+        made = self.made(reads, [], value.tags, node)
+        assert made.place is not None
+        fields = {name for key, name in self.facts.assigned if key in classes}
+        for name in (ELEMENT, *sorted(fields)):
+            self.bind((*made.place, name), "alias", (made.place,), node)
+        return made
+
+    def _classes_in(self, tags: Tags) -> set[str] | None:
+        """The classes of the project that an object, and what it holds, may be of; None if it is
+        neither one of them nor a list.
+        """
+        if not tags or not all(tag[0] in ("instance", "sequence") for tag in tags):
+            return None
+        found: set[str] = set()
+        todo, seen = list(tags), set(tags)
+        while todo:
+            kind, *key = todo.pop()
+            more: set[Tag] = set()
+            if kind in ("instance", "held"):
+                lineage = self.facts.lineage(key[0])
+                found.update(lineage)
+                more = {
+                    tag
+                    for owner, name in self.facts.assigned
+                    if owner in lineage
+                    for tag in self.facts.fields.get((owner, name), ())
+                }
+            elif kind == "sequence":
+                more = set(self.facts.elements.get(key[0], ()))
+            todo += more - seen
+            seen |= more
+        return found
 
     def _callbacks(self, row: Row, receiver: Value | None, given: Arguments, node: ast.AST) -> None:
         """A library may call the functions that it is given, now or in its other methods."""

@@ -54,6 +54,12 @@ class Value:
         return bool(self.tags) and all(tag == ("scalar",) for tag in self.tags)
 
     @property
+    def is_list(self) -> bool:
+        """Whether it surely is a list, a tuple or a dictionary of Python's, kept somewhere."""
+        is_kept = self.place is not None and not self.reads
+        return is_kept and bool(self.tags) and all(tag[0] == "sequence" for tag in self.tags)
+
+    @property
     def is_definition(self) -> bool:
         """Whether it surely is a function, a class or a module."""
         return bool(self.tags) and all(tag[0] in DEFINITIONS for tag in self.tags)
@@ -106,6 +112,8 @@ class Facts:
         self.repeated: set[str] = set()
         """Functions that may be called more than once."""
         self._called_at: dict[str, str] = {}
+        self.straight: frozenset[str] = frozenset()
+        """Small functions without loops, which call nothing that seems to have one."""
         self.packages: frozenset[str] = frozenset()
         """The libraries that any module imports, by their first names."""
         self.spelled: dict[ast.AST, Spelled] = {}

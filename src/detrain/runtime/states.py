@@ -22,7 +22,7 @@ from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint, ResumeMismatch
 from detrain.frameworks.find import reposition
 from detrain.runtime.level import Level
-from detrain.runtime.places import fields_in
+from detrain.runtime.places import split_place, without_elements
 from detrain.runtime.planned import Cut, Planned, Uncompared
 from detrain.runtime.roots import Owns, Roots
 from detrain.state import Scalar
@@ -228,8 +228,7 @@ class States:
         places = self._places(level)
         if places is None:
             return False
-        names = {".".join((name, *fields)) for name, fields in map(fields_in, places)}
-        return {name for name in captured if "/" in name} <= names
+        return {without_elements(name) for name in captured if "/" in name} <= set(places)
 
     def put_back(self, level: Level, saved: SavedState) -> None:
         """Give the program the state that it had at this loop."""
@@ -249,7 +248,7 @@ class States:
             )
         live = roots.values()
         for name in captured:
-            if "/" in name and fields_in(name)[1]:
+            if "/" in name and split_place(name)[1]:
                 live.update(roots.at([name]) or {})
         if self._has_only_places(level, captured):
             # A list that the rebuilt program has there may be one that it also has elsewhere, where

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from detrain.frameworks.base import ArrayView
+from detrain.frameworks.torch.gradients import gradient_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ def view(tensor: torch.Tensor) -> ArrayView:
         raise ValueError("it has no content yet")
     if tensor.is_conj() or tensor.is_neg():
         raise ValueError("it is a lazy conjugate or negation")
-    gradient = tensor.grad if tensor.is_leaf else None
+    gradient = gradient_of(tensor) if tensor.is_leaf else None
     fields: dict[str, Any] = {} if gradient is None else {"grad": gradient}
     fields.update(tensor.__dict__)
     storage = tensor.untyped_storage()
