@@ -166,10 +166,11 @@ NAMES = (
 )  # fmt: skip
 TEXTS = (
     "", "../../../tmp/evil.safetensors", "/etc/passwd", "x/../../y", "\0", "a" * 5000,
-    "1e999999999", "touch evil", "(" * 300, "-" * 2000 + "1", "[" + "1," * 500 + "]", "9" * 5000, "None", "nan",
-    "0 1000000000000 1", "finished", "python", "numpy", "torch", "cpu", "meta", "object", "O",
-    "[('a','O')]", "V99999999", "float64", "complex128", "bfloat16", "held", "rebuilt", "dead",
-    "stdout", "00000001.safetensors", "00000002.safetensors", "0000000012.json",
+    "1e999999999", "touch evil", "(" * 300, "-" * 2000 + "1", "[" + "1," * 500 + "]", "9" * 5000,
+    "None", "nan", "0 1000000000000 1", "finished", "dead", "rebuilt", "held",
+    "python", "numpy", "torch", "cpu", "meta", "object", "O",
+    "[('a','O')]", "V99999999", "float64", "complex128", "bfloat16", "stdout",
+    "00000001.safetensors", "00000002.safetensors", "0000000012.json",
 )  # fmt: skip
 NUMBERS = (
     -1, 0, 1, 2, 3, 7, 255, 1 << 20, 1 << 31, (1 << 31) - 1, 1 << 40, 1 << 61, 1 << 62, 1 << 63,

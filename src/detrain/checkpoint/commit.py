@@ -17,7 +17,7 @@ from detrain.checkpoint.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from detrain.checkpoint.retention import garbage, retired
+from detrain.checkpoint.retention import Retention, garbage, retired
 from detrain.errors import DamagedCheckpoint
 from detrain.trace.digest import digest_array
 
@@ -95,16 +95,17 @@ def publish(store: Store, manifest: Manifest) -> None:
 
 
 def retire(
-    store: Store, keep: int, reached: Callable[[str], None], known: dict[int, Manifest]
+    store: Store, rule: Retention, reached: Callable[[str], None], known: dict[int, Manifest]
 ) -> Manifest | None:
     """Give up old checkpoints, then the data files that no kept one names; gives the oldest kept.
 
     `known` are manifests that need not be read again; it is brought up to date. None if a kept one
     is damaged: what it named is not known, and nothing is collected.
     """
-    gone = retired(manifest_steps(store), keep)
-    if gone:
-        store.remove(f"{step:010d}{_MANIFEST}" for step in gone)
+    with store.protecting() as protected:
+        gone = retired(manifest_steps(store), rule, protected)
+        if gone:
+            store.remove(f"{step:010d}{_MANIFEST}" for step in gone)
     reached("manifests-retired")
     try:
         kept = [known.get(step) or read_checkpoint(store, step) for step in manifest_steps(store)]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Protocol
 
 from detrain.checkpoint.durable import STAGED, ignore, sync_directory, write_durably
-from detrain.checkpoint.format import read_arrays
+from detrain.checkpoint.format import ArrayBytes, encode_header, read_arrays
+from detrain.checkpoint.protected import protected, protecting
 from detrain.checkpoint.regular import read_regular, regular_size
 from detrain.checkpoint.sound import is_data_name
 from detrain.errors import DamagedCheckpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 __all__ = ["LocalStore", "Store"]
@@ -23,12 +26,15 @@ _LARGEST_READ = 1 << 30
 class Store(Protocol):
     """Files by flat names. A name, once there, stands for a whole and durable file.
 
-    Five methods and no more, so that an object store can be one: it has no directories, no
+    Seven methods and no more, so that an object store can be one: it has no directories, no
     appending, and its uploads are atomic, as `put` is here.
     """
 
     def put(self, name: str, chunks: Iterable[bytes | bytearray | memoryview], kind: str) -> int:
         """Write a file; gives its size. It is durable when this returns, and absent before."""
+
+    def put_arrays(self, name: str, arrays: Sequence[ArrayBytes], kind: str = "data") -> int:
+        """Write a data file; gives its size. As durable as `put`."""
 
     def read(self, name: str) -> bytes:
         """The content of a small file."""
@@ -42,6 +48,9 @@ class Store(Protocol):
     def remove(self, names: Iterable[str]) -> None:
         """Remove files; names that are gone already are passed over."""
 
+    def protecting(self) -> AbstractContextManager[Mapping[str, int]]:
+        """The checkpoints that are protected, by name; nobody protects others meanwhile."""
+
 
 class LocalStore:
     """A directory."""
@@ -53,6 +62,10 @@ class LocalStore:
     def put(self, name: str, chunks: Iterable[bytes | bytearray | memoryview], kind: str) -> int:
         """Write beside the target, sync, rename, sync the directory."""
         return write_durably(self.folder / name, chunks, kind, self._reached)
+
+    def put_arrays(self, name: str, arrays: Sequence[ArrayBytes], kind: str = "data") -> int:
+        """Write a header, then the arrays."""
+        return self.put(name, [encode_header(arrays), *(each.data for each in arrays)], kind)
 
     def read(self, name: str) -> bytes:
         """Read a file whole."""
@@ -77,6 +90,12 @@ class LocalStore:
         for name in names:
             (self.folder / name).unlink(missing_ok=True)
         sync_directory(self.folder)
+
+    @contextlib.contextmanager
+    def protecting(self) -> Iterator[Mapping[str, int]]:
+        """Hold the lock that `detrain keep` takes."""
+        with protecting(self.folder):
+            yield protected(self.folder)
 
     def sweep(self) -> None:
         """Remove what a killed process left half written. Only the owner of the run may call it."""

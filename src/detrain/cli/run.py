@@ -36,6 +36,7 @@ __all__ = ["run"]
 @click.option("--seed", type=int, help="Seed of all generators (default: a random one, recorded).")
 @click.option("--save-every", metavar="N|Ns|Nm", help="Steps or time between checkpoints [60s].")
 @click.option("--keep", type=int, metavar="K", help="How many checkpoints are kept [3].")
+@click.option("--keep-every", type=int, metavar="N", help="Also keep one for every N steps.")
 @click.option("--digest-every", type=int, metavar="N", help="Steps between state digests [100].")
 @click.option("--runs", "root", metavar="DIR", help="Where runs live [.detrain or DETRAIN_RUNS].")
 @click.option("--no-plan", is_flag=True, help="Save all that is reachable, needed or not.")
@@ -54,6 +55,7 @@ def run(
     seed: int | None,
     save_every: str | None,
     keep: int | None,
+    keep_every: int | None,
     digest_every: int | None,
     root: str | None,
     no_plan: bool,
@@ -79,7 +81,11 @@ def run(
         version=__version__,
     )
     options = Options(quiet=quiet, use_plan=not no_plan, audit=audit).typing(
-        save_every=save_every, keep=keep, digest_every=digest_every, seed=seed
+        save_every=save_every,
+        keep=keep,
+        keep_every=keep_every,
+        digest_every=digest_every,
+        seed=seed,
     )
     search = tuple(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
     project = read_project(wanted.script, search)

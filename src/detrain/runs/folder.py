@@ -16,6 +16,7 @@ import msgspec
 
 from detrain.checkpoint.commit import manifest_steps, read_checkpoint
 from detrain.checkpoint.durable import write_durably
+from detrain.checkpoint.protected import protected
 from detrain.checkpoint.regular import check_own_files, read_regular
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint
@@ -99,7 +100,7 @@ def summary(folder: RunFolder) -> dict[str, Any]:
     record, outcome, attempts = folder.record(), folder.outcome(), folder.attempts()
     trace = read_trace(folder.trace)
     store = LocalStore(folder.checkpoints)
-    checkpoints = []
+    checkpoints, names = [], protected(folder.checkpoints)
     for step in manifest_steps(store):
         try:
             manifest = read_checkpoint(store, step)
@@ -113,6 +114,7 @@ def summary(folder: RunFolder) -> dict[str, Any]:
                 "bytes": sum(files.values()),
                 "left_out": manifest.levels[-1].state.left_out,
                 "created": manifest.created,
+                "names": sorted(name for name, at in names.items() if at == step),
             }
         )
     resumes = [attempt.resumed_at for attempt in attempts if attempt.resumed_at is not None]

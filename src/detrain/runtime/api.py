@@ -178,6 +178,7 @@ def run(
     runs: str | Path | None = None,
     save_every: str | int | None = None,
     keep: int | None = None,
+    keep_every: int | None = None,
     digest_every: int | None = None,
     fresh: bool = False,
     accept_changes: bool = False,
@@ -190,7 +191,9 @@ def run(
     """
     session, owned = _active, False
     before = Options() if session is None else session.options
-    options = before.asked(save_every=save_every, keep=keep, digest_every=digest_every)
+    options = before.asked(
+        save_every=save_every, keep=keep, keep_every=keep_every, digest_every=digest_every
+    )
     if session is None:
         script = Path(sys.argv[0]).absolute()
         wanted = Wanted(

@@ -224,7 +224,7 @@ class Saving:
         publish(self._store, manifest)
         self.last_step, self._last_time = held.step, self._clock()
         self._published[held.step] = manifest
-        oldest = retire(self._store, self.options.keep, self._reached, self._published)
+        oldest = retire(self._store, self.options.retention, self._reached, self._published)
         if oldest is not None:
             self._retired(oldest)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from detrain.state import ArrayFacts
 
-__all__ = ["compose", "copy_out", "create", "decompose", "fill", "view"]
+__all__ = ["compose", "copy_out", "create", "decompose", "fill", "plain", "view"]
 
 _LARGE = 1 << 26
 
@@ -123,6 +123,11 @@ def create(
         # Subclasses keep their class without their constructor being run.
         return torch.Tensor._make_subclass(kind, made, facts.requires_grad)
     return made.requires_grad_(facts.requires_grad) if facts.requires_grad else made
+
+
+def plain(facts: ArrayFacts, data: memoryview) -> torch.Tensor:
+    """A tensor with the content of a captured one, in memory of its own and in C order."""
+    return _source(facts, data)
 
 
 def _dtype(facts: ArrayFacts) -> torch.dtype:
