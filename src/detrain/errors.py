@@ -7,6 +7,7 @@
     ├── ProgramTooLarge       the program is too large to be analysed    → it runs all the same
     ├── ProgramChanged        script or environment are not the run's    → --fresh, --accept-changes
     ├── UncapturableState     a value that a checkpoint can't hold       → the message says where
+    ├── ForeignFiles          a run from elsewhere would change files    → look, --trust-files
     ├── ResumeMismatch        the re-executed program took another way   → make it deterministic
     └── DamagedCheckpoint     a file is missing, torn, altered           → an older one is used
         └── NewerFormat       written by a newer DETrain                 → upgrade
@@ -20,6 +21,7 @@ from __future__ import annotations
 __all__ = [
     "DamagedCheckpoint",
     "DetrainError",
+    "ForeignFiles",
     "NewerFormat",
     "ProgramChanged",
     "ProgramTooLarge",
@@ -81,6 +83,21 @@ class ProgramChanged(DetrainError):
             f"run {name!r} can't go on to the same bits: since it began, this changed:{listed}\n"
             "Undo the change, or choose: --fresh starts a new run, "
             "--accept-changes goes on from the checkpoint all the same"
+        )
+
+
+class ForeignFiles(DetrainError):
+    """A run that came from elsewhere says to change files that are not its own."""
+
+    def __init__(self, name: str, files: tuple[str, ...]) -> None:
+        self.name, self.files = name, files
+        listed = "".join(f"\n  - {file}" for file in files[:5])
+        more = f"\n  and {len(files) - 5} more" if len(files) > 5 else ""
+        super().__init__(
+            f"run {name!r} was not begun by you on this machine, and its journal says to cut back, "
+            f"remove or replace files when it goes on:{listed}{more}\n"
+            "Nothing was changed. If you know who made the run, --trust-files has it done; "
+            "--fresh starts a new run"
         )
 
 

@@ -40,6 +40,7 @@ __all__ = [
     "StandingForm",
     "StateDictForm",
     "ValueForm",
+    "name_of",
 ]
 
 NAMED = (
@@ -102,7 +103,8 @@ class EnumForm(Form):
         return ()
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        return getattr(restore.resolve_type(node, path), node.text)
+        members: Any = restore.resolve_type(node, path)
+        return members[node.text]
 
     def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
         return bool(live.name == node.text)
@@ -119,10 +121,10 @@ class NamedForm(Form):
 
     def describe(self, obj: Any, path: str, walk: Walk) -> Node:
         kept = kept_by(obj).items() if walk.is_own(obj) else ()
-        return Node("named", _name_of(obj), fields=walk.fields(kept, path))
+        return Node("named", name_of(obj), fields=walk.fields(kept, path))
 
     def matches(self, node: Node, live: Any) -> bool:
-        return isinstance(live, NAMED) and _name_of(live) == node.type
+        return isinstance(live, NAMED) and name_of(live) == node.type
 
     def children(self, node: Node, live: Any) -> Pairs:
         kept = kept_by(live) if node.fields else {}
@@ -137,6 +139,7 @@ class NamedForm(Form):
             value = restore.get(ref)
             if name in kept and identical([kept[name]], [value]):
                 continue
+            restore.check_keeps(live, name, path)
             if name.startswith("<"):
                 cells = dict(zip(live.__code__.co_freevars, live.__closure__, strict=True))
                 cells[name[1:-1]].cell_contents = value
@@ -410,7 +413,8 @@ class OpaqueForm(Form):
         )
 
 
-def _name_of(obj: Any) -> str:
+def name_of(obj: Any) -> str:
+    """What a class or function goes by, as "module:qualified.name"."""
     if isinstance(obj, property | classmethod | staticmethod):
         obj = getattr(obj, "fget", None) or getattr(obj, "__func__", obj)
     owner = getattr(obj, "__objclass__", None)

@@ -11,7 +11,6 @@ restore finds the live objects that stand for saved ones. See `capture.anchors`.
 from __future__ import annotations
 
 import sys
-import sysconfig
 import types
 from collections import deque
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from detrain.capture.anchors import (
 )
 from detrain.capture.forms import form_of
 from detrain.capture.holders import held_elsewhere, is_asked_after
+from detrain.capture.own import not_a_library
 from detrain.errors import UncapturableState
 from detrain.frameworks import find
 from detrain.frameworks.base import LiveLeaf
@@ -41,16 +41,6 @@ if TYPE_CHECKING:
     from detrain.frameworks.base import ArrayView, Framework
 
 __all__ = ["Aside", "Walk", "Walked", "walk"]
-
-
-_LIBRARIES = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
-
-
-def not_a_library(filename: str) -> bool:
-    """Whether a file lies outside the folders that Python's libraries are installed in."""
-    return not filename.startswith(_LIBRARIES) and not filename.startswith("<")
 
 
 @dataclass(frozen=True)

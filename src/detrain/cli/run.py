@@ -32,9 +32,11 @@ __all__ = ["run"]
 @click.option("--resume", metavar="NAME", help="Go on with this run.")
 @click.option("--fresh", is_flag=True, help="Start a new run even if one is unfinished.")
 @click.option("--accept-changes", is_flag=True, help="Go on though program or machine changed.")
+@click.option("--trust-files", is_flag=True, help="Undo what a run from elsewhere did to files.")
 @click.option("--seed", type=int, help="Seed of all generators (default: a random one, recorded).")
 @click.option("--save-every", metavar="N|Ns|Nm", help="Steps or time between checkpoints [60s].")
 @click.option("--keep", type=int, metavar="K", help="How many checkpoints are kept [3].")
+@click.option("--keep-every", type=int, metavar="N", help="Also keep one for every N steps.")
 @click.option("--digest-every", type=int, metavar="N", help="Steps between state digests [100].")
 @click.option("--runs", "root", metavar="DIR", help="Where runs live [.detrain or DETRAIN_RUNS].")
 @click.option("--no-plan", is_flag=True, help="Save all that is reachable, needed or not.")
@@ -49,9 +51,11 @@ def run(
     resume: str | None,
     fresh: bool,
     accept_changes: bool,
+    trust_files: bool,
     seed: int | None,
     save_every: str | None,
     keep: int | None,
+    keep_every: int | None,
     digest_every: int | None,
     root: str | None,
     no_plan: bool,
@@ -73,10 +77,15 @@ def run(
         resume=resume,
         fresh=fresh,
         accept_changes=accept_changes,
+        trust_files=trust_files,
         version=__version__,
     )
     options = Options(quiet=quiet, use_plan=not no_plan, audit=audit).typing(
-        save_every=save_every, keep=keep, digest_every=digest_every, seed=seed
+        save_every=save_every,
+        keep=keep,
+        keep_every=keep_every,
+        digest_every=digest_every,
+        seed=seed,
     )
     search = tuple(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
     project = read_project(wanted.script, search)

@@ -68,7 +68,8 @@ def _checkpoint(found: dict[str, Any]) -> str:
         return f"step {found['step']}: damaged ({found['damaged']})"
     when = time.strftime("%H:%M:%S", time.localtime(found["created"]))
     left_out = f" ({_size(found['left_out'])} not needed)" if found["left_out"] else ""
-    return f"step {found['step']}, {_size(found['bytes'])}{left_out}, {when}"
+    names = "".join(f", kept as {name!r}" for name in found["names"])
+    return f"step {found['step']}, {_size(found['bytes'])}{left_out}, {when}{names}"
 
 
 def _size(count: int) -> str:

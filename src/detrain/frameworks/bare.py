@@ -75,6 +75,10 @@ class Bare:
         """An array may be changed at any time, and nobody is told."""
         return None
 
+    def computes(self, obj: Any) -> bool:
+        """Nothing of its own needs to be named by a checkpoint."""
+        return False
+
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Arrays have no fields."""
         raise AttributeError(name)

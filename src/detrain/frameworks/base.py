@@ -167,6 +167,12 @@ class Framework(Protocol):
     def new_generator(self, kind: type[Any]) -> Any:
         """A generator object of that class, in any state."""
 
+    def computes(self, obj: Any) -> bool:
+        """Whether a function or class of the framework's only computes: no file, no process.
+
+        A checkpoint may name such ones, and no others, where the program has not set them up.
+        """
+
     def encode_value(self, obj: Any) -> str | None:
         """An immutable value of the framework (a dtype, a device) as text; None if it is none."""
 

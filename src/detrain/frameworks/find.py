@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 
     from detrain.frameworks.base import Framework
 
-__all__ = ["ImportWatch", "Positions", "by_name", "loaded", "positions_now", "reposition"]
+__all__ = ["NAMES", "ImportWatch", "Positions", "by_name", "loaded", "positions_now", "reposition"]
 
 Positions = dict[str, dict[str, str]]
 """Where global generators stand, by framework and generator, as text."""
 
 ADAPTERS = {"numpy": "detrain.frameworks.numpy", "torch": "detrain.frameworks.torch"}
+
+NAMES = (stdlib.ADAPTER.name, *ADAPTERS)
+"""All frameworks that there are adapters for."""
 
 
 @cache

@@ -61,8 +61,11 @@ class Stdlib(Bare):
         obj.setstate(state)
 
     def new_generator(self, kind: type[Any]) -> Any:
-        """A `random.Random` or subclass."""
-        return kind(0)
+        """A `random.Random`; a subclass is made without its constructor."""
+        if not issubclass(kind, random.Random):
+            raise TypeError(f"{kind} is no random.Random")
+        make: Any = random.Random.__new__
+        return make(kind)
 
     def encode_value(self, obj: Any) -> str | None:
         """No values of its own: `capture.forms` knows the standard library's."""

@@ -29,6 +29,7 @@ class Wanted(msgspec.Struct, frozen=True):
     resume: str | None = None
     fresh: bool = False
     accept_changes: bool = False
+    trust_files: bool = False
     version: str = ""
 
 

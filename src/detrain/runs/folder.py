@@ -16,6 +16,8 @@ import msgspec
 
 from detrain.checkpoint.commit import manifest_steps, read_checkpoint
 from detrain.checkpoint.durable import write_durably
+from detrain.checkpoint.protected import protected
+from detrain.checkpoint.regular import check_own_files, read_regular
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint
 from detrain.runs.lock import is_locked
@@ -23,6 +25,8 @@ from detrain.runs.records import Attempt, Outcome, RunRecord
 from detrain.trace.log import read_trace
 
 __all__ = ["RunFolder", "summary"]
+
+_LARGEST_RECORD = 1 << 24
 
 
 class RunFolder:
@@ -38,8 +42,8 @@ class RunFolder:
         """Who the run is; `DamagedCheckpoint` if that can't be read."""
         path = self.path / "run.json"
         try:
-            return msgspec.json.decode(path.read_bytes(), type=RunRecord)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            return msgspec.json.decode(read_regular(path, _LARGEST_RECORD), type=RunRecord)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DamagedCheckpoint(str(path), f"can't be read: {error}") from error
 
     def write_record(self, record: RunRecord) -> None:
@@ -53,7 +57,7 @@ class RunFolder:
         for line in path.read_bytes().splitlines() if path.exists() else []:
             try:
                 found.append(msgspec.json.decode(line, type=Attempt))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
         return found
 
@@ -71,7 +75,7 @@ class RunFolder:
         path = self.path / "outcome.json"
         try:
             return msgspec.json.decode(path.read_bytes(), type=Outcome)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     def write_outcome(self, outcome: Outcome) -> None:
@@ -92,10 +96,11 @@ class RunFolder:
 
 def summary(folder: RunFolder) -> dict[str, Any]:
     """What `detrain show` tells of a run, as plain data."""
+    check_own_files(folder.path, folder.checkpoints.name)
     record, outcome, attempts = folder.record(), folder.outcome(), folder.attempts()
     trace = read_trace(folder.trace)
     store = LocalStore(folder.checkpoints)
-    checkpoints = []
+    checkpoints, names = [], protected(folder.checkpoints)
     for step in manifest_steps(store):
         try:
             manifest = read_checkpoint(store, step)
@@ -109,6 +114,7 @@ def summary(folder: RunFolder) -> dict[str, Any]:
                 "bytes": sum(files.values()),
                 "left_out": manifest.levels[-1].state.left_out,
                 "created": manifest.created,
+                "names": sorted(name for name, at in names.items() if at == step),
             }
         )
     resumes = [attempt.resumed_at for attempt in attempts if attempt.resumed_at is not None]

@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 from typing import Any, Generic, TypeVar
 
 from detrain import __version__
-from detrain.capture.walk import not_a_library
+from detrain.capture.own import not_a_library
 from detrain.errors import UsageError
 from detrain.plan import Plan
 from detrain.runs.choose import Wanted, choose, runs_root, script_digest
@@ -60,6 +60,7 @@ def open_session(
         owns,
         crash_point(),
         accept_changes=wanted.accept_changes,
+        trust_files=wanted.trust_files,
         world=world,
         quiet=options.quiet,
         plan=plan,
@@ -177,6 +178,7 @@ def run(
     runs: str | Path | None = None,
     save_every: str | int | None = None,
     keep: int | None = None,
+    keep_every: int | None = None,
     digest_every: int | None = None,
     fresh: bool = False,
     accept_changes: bool = False,
@@ -189,7 +191,9 @@ def run(
     """
     session, owned = _active, False
     before = Options() if session is None else session.options
-    options = before.asked(save_every=save_every, keep=keep, digest_every=digest_every)
+    options = before.asked(
+        save_every=save_every, keep=keep, keep_every=keep_every, digest_every=digest_every
+    )
     if session is None:
         script = Path(sys.argv[0]).absolute()
         wanted = Wanted(

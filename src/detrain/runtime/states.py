@@ -20,7 +20,7 @@ from detrain.checkpoint.commit import verified_arrays
 from detrain.checkpoint.manifest import SavedState
 from detrain.checkpoint.snapshot import Snapshot, digest_leaves, take, take_overlapped
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import ResumeMismatch
+from detrain.errors import DamagedCheckpoint, ResumeMismatch
 from detrain.frameworks.base import Still
 from detrain.frameworks.find import reposition
 from detrain.runtime.level import Level
@@ -300,6 +300,7 @@ class States:
             lambda name: "/" in name,
             self._say,
             saved.rebuilt,
+            self._owns,
         )
         for name, value in roots.objects.items():
             if found[name] is not value:
@@ -310,7 +311,12 @@ class States:
                     "Build it in the same way in every attempt",
                 )
         roots.bind(found)
-        reposition(saved.positions)
+        try:
+            reposition(saved.positions)
+        except (ValueError, TypeError, LookupError, RuntimeError) as error:
+            raise DamagedCheckpoint(
+                saved.file, f"expected positions of random generators, found others: {error}"
+            ) from error
 
 
 def _digests(walked: Walked) -> dict[str, str]:

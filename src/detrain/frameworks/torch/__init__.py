@@ -169,7 +169,14 @@ class Torch:
 
     def new_generator(self, kind: type[Any]) -> Any:
         """A generator on the CPU."""
+        if not issubclass(kind, torch.Generator):
+            raise TypeError(f"{kind} is no torch.Generator")
         return kind()
+
+    def computes(self, obj: Any) -> bool:
+        """Layers, their functions, optimizers, schedulers."""
+        module = getattr(obj, "__module__", None) or ""
+        return module.startswith(("torch.nn.", "torch.optim.")) or module == "torch.nn"
 
     def encode_value(self, obj: Any) -> str | None:
         """dtypes, devices, layouts, memory formats and shapes."""
