@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from detrain.rng import Fill
+
 __all__ = ["Bare"]
 
 
@@ -14,6 +16,7 @@ class Bare:
     """Half an adapter: it says no to every question of `base.Framework` that can be denied."""
 
     transparent: frozenset[str] = frozenset()
+    fast_words: Fill | None = None
 
     @property
     def gradient(self) -> str:
