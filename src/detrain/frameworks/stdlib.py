@@ -6,6 +6,7 @@ import os
 import platform
 import random
 import sys
+import threading
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -123,9 +124,12 @@ class _RandomFollower:
 
     def begin(self) -> None:
         self._before = self._twister.state(), vars(random.Random)["seed"]
+        # The threads of queues make generators too, for the names of files.
+        thread = threading.get_ident()
 
         def seed(generator: random.Random, a: Any = None, version: int = 2) -> None:
-            _plain_seed(generator, self._entropy() if a is None else a, version)
+            asks = a is None and threading.get_ident() == thread
+            _plain_seed(generator, self._entropy() if asks else a, version)
 
         random.Random.seed = seed  # type: ignore[method-assign, assignment]
 

@@ -34,7 +34,7 @@ class Numpy(Bare):
     def __init__(self) -> None:
         self._entropy_seed, self._entropy_count = 0, 0
         self._plain_entropy: Any = None
-        self.followed: Callable[[int], int] | None = None
+        self.followed: Callable[[int], int | None] | None = None
 
     def prepare(self) -> None:
         """Let generators that the program does not seed take their seed from the run's."""
@@ -50,8 +50,8 @@ class Numpy(Bare):
 
     def _entropy(self, bits: int) -> int:
         """What numpy asks the system for in `default_rng()` and the like."""
-        if self.followed is not None:
-            return self.followed(bits)
+        if self.followed is not None and (answer := self.followed(bits)) is not None:
+            return answer
         self._entropy_count += 1
         text = f"{self._entropy_seed} {self._entropy_count}".encode()
         return int.from_bytes(hashlib.blake2b(text).digest(), "little") % (1 << bits)

@@ -27,6 +27,7 @@ _WORDS = 312
 _COUNTER, _KEY = struct.Struct("=4Q"), struct.Struct("=2Q")
 _LOCAL = threading.local()
 _random: Any = np.random
+_NO_SPARE = bytes(8)
 
 
 def philox_fill(address: Address, lane: int, count: int) -> Any:
@@ -90,7 +91,7 @@ def _slow_philox(address: Address, lane: int, count: int) -> Any:
 class _Owner(Protocol):
     """Who is asked for seeds of generators that are made without one."""
 
-    followed: Callable[[int], int] | None
+    followed: Callable[[int], int | None] | None
 
     def prepare(self) -> None: ...
 
@@ -107,15 +108,18 @@ class NumpyFollower:
         self._owner = owner
         self._mine = np.random.MT19937(0)
         self._put = _twister_put(self._mine)
+        self._spare = _spare_memory()
         self._before: Any = None
         self._address: Address | None = None
         self._asked = 0
+        self._thread = 0
 
     def begin(self) -> None:
         """Remember who stands behind the functions, and the spare normal number."""
         self._owner.prepare()
         plain = _random.get_bit_generator()
         self._before = plain, _spare(), self._owner.followed
+        self._thread = threading.get_ident()
         self._owner.followed = self._entropy
         _random.set_bit_generator(self._mine)
 
@@ -123,8 +127,11 @@ class NumpyFollower:
         """Begin anew."""
         self._address, self._asked = address, 0
         self._put(words)
-        # This is also what forgets a spare normal number.
-        _random.set_bit_generator(self._mine)
+        if self._spare is None:
+            # This is also what forgets a spare normal number.
+            _random.set_bit_generator(self._mine)
+        else:
+            self._spare[:] = _NO_SPARE
 
     def end(self) -> None:
         """Put back what stood there."""
@@ -133,27 +140,35 @@ class NumpyFollower:
         if spare is not None:
             np.random.set_state({**np.random.get_state(legacy=False), **spare})
 
-    def _entropy(self, bits: int) -> int:
-        if self._address is None:
-            raise RuntimeError("followed before the first address")
+    def _entropy(self, bits: int) -> int | None:
+        if self._address is None or threading.get_ident() != self._thread:
+            return None
         self._asked += 1
         return rng.entropy(self._address, 1, self._asked, bits)
 
 
 def _spare() -> dict[str, Any] | None:
     """The spare normal number of `numpy.random`, which is lost when the generator is swapped."""
-    offset = _spare_offset()
-    singleton = _random.get_state.__self__
-    if offset is not None and not ctypes.c_int.from_address(id(singleton) + offset).value:
+    memory = _spare_memory()
+    if memory is not None and memory == _NO_SPARE:
         return None
     state: Any = np.random.get_state(legacy=False)
     return {name: state[name] for name in ("has_gauss", "gauss")} if state["has_gauss"] else None
 
 
+def _spare_memory() -> memoryview | None:
+    """Where `numpy.random` keeps whether it has a spare number."""
+    offset, singleton = _spare_offset(), _random.get_state.__self__
+    if offset is None:
+        return None
+    return memoryview((ctypes.c_ubyte * 8).from_address(id(singleton) + offset)).cast("B")
+
+
 @cache
 def _spare_offset() -> int | None:
     """Where an object says whether it has a spare number, as asking for its state is slow."""
-    probe = np.random.RandomState(5)
+    # `RandomState(5)` would first ask for a seed that it does not use.
+    probe = np.random.RandomState(np.random.MT19937(5))
     size = type(probe).__basicsize__
 
     def memory() -> bytes:

@@ -39,13 +39,15 @@ class _State:
         # their upper halves are the lower ones of the rest.
         start = _HEAD.size
         self._first = memory[start : start + _HALF]
+        self._word = memory[start : start + 8]
         self._rest = memory[start + _HALF - 4 : start + 2 * _HALF - 4]
 
     def put(self, words: memoryview) -> torch.Tensor:
-        """The state that gives out these words, tempered; its seed is the last of them."""
+        """The state that gives out these words, tempered."""
         self._first[:] = words
         self._rest[:] = words
-        self._seed[:] = words[-8:]
+        # Its seed, which programs ask for, is its first word.
+        self._seed[:] = self._word
         return self.tensor
 
 
