@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from detrain.frameworks.base import LiveLeaf, Still
+    from detrain.rng import Fill
 
 __all__ = ["Bare"]
 
@@ -16,6 +17,7 @@ class Bare:
     """Half an adapter: it says no to every question of `base.Framework` that can be denied."""
 
     transparent: frozenset[str] = frozenset()
+    fast_words: Fill | None = None
 
     @property
     def gradient(self) -> str:

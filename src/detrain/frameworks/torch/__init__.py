@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from detrain.frameworks.torch import generators, loader, tensors
+from detrain.frameworks.torch import following, generators, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
 from detrain.frameworks.torch.still import StillTensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from detrain.frameworks.base import ArrayView, LiveLeaf, Still
+    from detrain.frameworks.base import ArrayView, Follower, LiveLeaf, Still
+    from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
 __all__ = ["ADAPTER"]
@@ -34,6 +35,7 @@ class Torch:
 
     name = "torch"
     transparent = frozenset({"_parameters", "_buffers", "_modules"})
+    fast_words: Fill | None = None
 
     def __init__(self) -> None:
         self._before: tuple[bool, bool, bool] | None = None
@@ -158,6 +160,18 @@ class Torch:
     def reposition(self, positions: Mapping[str, str]) -> None:
         """Put the default generators back."""
         generators.reposition(positions)
+
+    def follower(self) -> Follower:
+        """For the default generator of the CPU."""
+        return following.TorchFollower()
+
+    def is_generator(self, obj: Any) -> bool:
+        """A `torch.Generator`."""
+        return isinstance(obj, torch.Generator)
+
+    def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
+        """Put a `torch.Generator` to the first number of an address."""
+        following.rekey(obj, address, fill)
 
     def generator_state(self, obj: Any) -> Any:
         """The state of a `torch.Generator`."""
