@@ -41,6 +41,7 @@ __all__ = ["run"]
 @click.option("--runs", "root", metavar="DIR", help="Where runs live [.detrain or DETRAIN_RUNS].")
 @click.option("--no-plan", is_flag=True, help="Save all that is reachable, needed or not.")
 @click.option("--audit", is_flag=True, help="Watch after every checkpoint what it left out.")
+@click.option("--unordered", is_flag=True, help="Give results of pools as they are done.")
 @click.option("--quiet", is_flag=True, help="Say nothing but what needs attention.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -60,6 +61,7 @@ def run(
     root: str | None,
     no_plan: bool,
     audit: bool,
+    unordered: bool,
     quiet: bool,
 ) -> None:
     """Run SCRIPT with ARGS. The same command line resumes an unfinished run, and otherwise starts a
@@ -80,7 +82,7 @@ def run(
         trust_files=trust_files,
         version=__version__,
     )
-    options = Options(quiet=quiet, use_plan=not no_plan, audit=audit).typing(
+    options = Options(quiet=quiet, use_plan=not no_plan, audit=audit, unordered=unordered).typing(
         save_every=save_every,
         keep=keep,
         keep_every=keep_every,

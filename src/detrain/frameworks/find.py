@@ -14,7 +14,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
-from detrain.frameworks import stdlib
+from detrain.frameworks import calls, stdlib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,8 +67,10 @@ def loaded() -> tuple[Framework, ...]:
 
 
 def positions_now() -> Positions:
-    """Where the global generators of all frameworks stand."""
-    return {framework.name: framework.positions() for framework in loaded()}
+    """Where the global generators of all frameworks stand, and how often pools were called."""
+    positions = {framework.name: framework.positions() for framework in loaded()}
+    called = calls.CALLS.position()
+    return {**positions, calls.NAME: called} if called else positions
 
 
 def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:
@@ -76,6 +78,7 @@ def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:
     for framework in loaded():
         if framework.name in positions:
             framework.reposition(positions[framework.name])
+    calls.CALLS.put(positions.get(calls.NAME, {}))
 
 
 def _is_complete(module: ModuleType | None) -> bool:

@@ -65,6 +65,7 @@ def open_session(
         quiet=options.quiet,
         plan=plan,
         use_plan=options.use_plan,
+        unordered=options.unordered,
     )
     session = Session(opening, options)
     session.attempt.start()
