@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from msgspec.structs import replace as replace_struct
 
 from detrain.analysis.cells import Cell, Cells, CellSet
-from detrain.analysis.clearing import each_clears_its_own
+from detrain.analysis.clearing import Use, each_clears_its_own, uses_of_gradients
 from detrain.analysis.decisions import decided_by_clock
 from detrain.analysis.derive import (
     MOST_CHAINS,
@@ -236,10 +236,14 @@ class _Planning:
             items.append(PlanItem("gradients", "drop", why))
             lowered = self._source.lowered
             several = not self._has_one_optimizer and not self._opened
-            if several and each_clears_its_own(self._cells, lowered, derived.cut):
+            if several and each_clears_its_own(self._cells, lowered, self._uses, derived.cut):
                 why = "those of other optimizers may stay: each clears its own before it steps"
                 items.append(PlanItem("gradients.others", "drop", why))
         return PlanLevel(self._loops.sites[op.label], tuple(sorted(set(items))))
+
+    @functools.cached_property
+    def _uses(self) -> list[Use]:
+        return uses_of_gradients(self._cells)
 
     @functools.cached_property
     def _has_one_optimizer(self) -> bool:
@@ -247,8 +251,7 @@ class _Planning:
         steps = self._source.lowered.steps
         sites = {
             site
-            for scope, block in self._cells.scopes
-            for op in walk_ops(block)
+            for scope, _, op in self._uses
             if op.site in steps
             for site in self._cells.sites(scope, steps[op.site])
         }

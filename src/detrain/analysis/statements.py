@@ -33,15 +33,17 @@ class Statements(Calls):
                 begin, before = len(self.out), self.versions
                 method(node)
                 now, self.versions = self.versions, before
-                self._look_at_names(_own_expressions(node), begin, node)
+                self._look_at_names(node, begin)
                 self.versions = now
         self.depth -= 1
 
-    def _look_at_names(self, nodes: list[ast.AST], begin: int, node: ast.AST) -> None:
+    def _look_at_names(self, node: ast.stmt | ast.expr, begin: int) -> None:
         """See to it that every variable that is named is looked at, whatever is made of it."""
-        names = dict.fromkeys(
-            each.id for one in nodes for each in _own_names(one) if isinstance(each.ctx, ast.Load)
-        )
+        if not self.facts.settled:
+            return  # these ops are not the last ones, and nothing is learnt from looking
+        names = self.facts.named.get(node)
+        if names is None:
+            names = self.facts.named[node] = _names_loaded(node)
         seen = {place[0] for op in walk_ops(tuple(self.out[begin:])) for place in read_by(op)}
         missing = []
         for name in names:
@@ -507,7 +509,7 @@ class Statements(Calls):
             for method in ("__bool__", "__len__"):
                 self.asked(test, method, node)
             if self.out:
-                self._look_at_names([node.test], 0, node)
+                self._look_at_names(node.test, 0)
             simple = not self.out and bool(test.all_reads)
             if endless:
                 self._exceptional(node)
@@ -597,11 +599,9 @@ class Statements(Calls):
         return any(
             isinstance(each, ast.Return) and each.value is not None
             for scope in own
-            for each in own_nodes(scope.node)
+            for each in scope.nodes
         ) or any(
-            isinstance(each, ast.Try) and each.handlers
-            for scope in given
-            for each in own_nodes(scope.node)
+            isinstance(each, ast.Try) and each.handlers for scope in given for each in scope.nodes
         )
 
     def _Try(self, node: ast.Try) -> None:
@@ -698,6 +698,13 @@ class Statements(Calls):
         with self.block() as otherwise:
             self._cases(rest, subject, node)
         self.branch(subject.all_reads, then, otherwise, node)
+
+
+def _names_loaded(node: ast.stmt | ast.expr) -> tuple[str, ...]:
+    """The variables that a statement itself, or an expression, names to look at them."""
+    nodes = [node] if isinstance(node, ast.expr) else _own_expressions(node)
+    found = (each.id for one in nodes for each in _own_names(one) if isinstance(each.ctx, ast.Load))
+    return tuple(dict.fromkeys(found))
 
 
 def _own_expressions(node: ast.stmt) -> list[ast.AST]:
