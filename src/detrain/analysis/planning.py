@@ -18,8 +18,18 @@ from dataclasses import dataclass, replace
 from msgspec.structs import replace as replace_struct
 
 from detrain.analysis.cells import Cell, Cells, CellSet
+from detrain.analysis.clearing import each_clears_its_own
 from detrain.analysis.decisions import decided_by_clock
-from detrain.analysis.derive import MOST_CHAINS, Cut, CutPlan, cuts_of, derive, leading_to
+from detrain.analysis.derive import (
+    MOST_CHAINS,
+    Cut,
+    CutPlan,
+    LevelPlan,
+    Step,
+    cuts_of,
+    derive,
+    leading_to,
+)
 from detrain.analysis.emit import GRADIENTS, OWN
 from detrain.analysis.frontend import Source
 from detrain.analysis.infer import Causes
@@ -63,6 +73,8 @@ class Variable:
     place: str
     name: str
     cell: Cell
+    is_split: bool = False
+    """Whether it is more than one variable of the program: only the first is known here."""
 
 
 def plan_python(source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> Plan:
@@ -223,13 +235,35 @@ class _Planning:
         if gradients not in derived.live:
             why = "cleared before they are used again; looked at before a checkpoint is published"
             items.append(PlanItem("gradients", "drop", why))
+            lowered = self._source.lowered
+            several = not self._has_one_optimizer and not self._opened
+            if several and each_clears_its_own(self._cells, lowered, derived.cut):
+                why = "those of other optimizers may stay: each clears its own before it steps"
+                items.append(PlanItem("gradients.others", "drop", why))
         return PlanLevel(self._loops.sites[op.label], tuple(sorted(set(items))))
+
+    @functools.cached_property
+    def _has_one_optimizer(self) -> bool:
+        """Whether one optimizer makes all steps: it leaves no gradients of others."""
+        steps = self._source.lowered.steps
+        sites = {
+            site
+            for scope, block in self._cells.scopes
+            for op in walk_ops(block)
+            if op.site in steps
+            for site in self._cells.sites(scope, steps[op.site])
+        }
+        return len(sites) <= 1 and sites <= self._once
 
     def _item(
         self, variable: Variable, derived: CutPlan, live: CellSet, wrong: CellSet
     ) -> Iterator[PlanItem]:
         cell = variable.cell
         line, file = self._written_at(cell)
+        if variable.is_split:
+            why = "assigned more than once in a function that was taken for one without loops"
+            yield PlanItem(variable.place, "restore", why, line, file)
+            return
         if cell not in live and not self._opened:
             why = "written again before it is read"
             yield PlanItem(variable.place, "drop", why, line, file)
@@ -281,7 +315,7 @@ class _Planning:
         """The parts of a variable that the clock reaches."""
         if not self._varying:
             return
-        for path, cells in self._parts(variable):
+        for path, cells, _ in self._parts(variable):
             if cells & self._trained:
                 continue
             reasons = self._causes.among(cells) & self._varying
@@ -290,22 +324,29 @@ class _Planning:
                 why = f"saved, but not compared: the {what} reaches it"
                 yield PlanItem(path, "restore", why, line, file, compared=False)
 
-    def _parts(self, variable: Variable) -> Iterator[tuple[str, set[Cell]]]:
-        """A variable, its fields, and theirs, with the cells that are theirs alone."""
-        todo: list[tuple[str, Cell, int]] = [(variable.place, variable.cell, 0)]
+    def _parts(self, variable: Variable) -> Iterator[tuple[str, set[Cell], frozenset[Cell]]]:
+        """A variable, its fields, and theirs, with the cells that are theirs alone, and with those
+        that say what the containers on the way there contain.
+        """
+        none: frozenset[Cell] = frozenset()
+        todo: list[tuple[str, Cell, int, frozenset[Cell]]] = [
+            (variable.place, variable.cell, 0, none)
+        ]
         seen = {variable.cell}
         while todo:
-            path, cell, depth = todo.pop()
+            path, cell, depth, passed = todo.pop()
             sites = self._cells.holds(cell)
             own = {cell}.union({("object", str(site), "") for site in sites})
-            yield path, own
+            yield path, own, passed
             if depth == _DEEPEST:
                 continue
             for site in sites:
                 for inner in self._cells.fields(site):
                     if inner[2] and inner not in seen:
                         seen.add(inner)
-                        todo.append((path + _step(inner[2]), inner, depth + 1))
+                        contained = {inner, ("object", str(site), "")}
+                        more = passed | contained if inner[2] == ELEMENT else passed
+                        todo.append((path + _step(inner[2]), inner, depth + 1, more))
 
     # ---------------------------------------------------------------- loops around it
 
@@ -316,15 +357,36 @@ class _Planning:
         there = self._cells.below(variables)
         changed = level.changed | self._changed_anytime
         needs = level.restore | (self._cells.set(changed) & self._asked_anytime & there)
-        places = self._places(needs, scopes)
+        loops = derived.cut.loops[: number + 1]
+        places = None
+        if not self._is_gone_through(needs, level, loops, scopes):
+            places = self._places(needs, level, scopes)
         if places is None or self._opened:
             return PlanLevel(site, full=True)
         why = "read on the way to the next loop"
         items = [PlanItem(place, "restore", why) for place in sorted(places)]
         return PlanLevel(site, tuple(items), full=False)
 
-    def _places(self, needs: CellSet, scopes: list[str]) -> set[str] | None:
+    def _is_gone_through(
+        self, needs: CellSet, level: LevelPlan, loops: tuple[Step, ...], scopes: list[str]
+    ) -> bool:
+        """Whether some of these cells are of what only a loop that is under way may hold."""
+        names = {variable.cell for variable in self._variables(scopes)}
+        for scope, op in loops:
+            if not isinstance(op, Loop) or op.how != "for":
+                continue
+            over = op.reads[0]
+            cells, passed = self._cells.cells(scope, (*over, ELEMENT))
+            is_named = self._cells.variable(scope, over[0]) in names
+            if is_named and (cells | passed).isdisjoint(level.changed):
+                continue
+            if not self._cells.under(self._cells.sites(scope, (*over, ELEMENT))).isdisjoint(needs):
+                return True
+        return False
+
+    def _places(self, needs: CellSet, level: LevelPlan, scopes: list[str]) -> set[str] | None:
         """Places that hold these cells; None if they are better saved as a whole."""
+        read = level.read | self._asked_anytime
         wanted = {cell for cell in needs if not cell[2].startswith("@")}
         if ("", "", GRADIENTS[0]) in wanted or wanted & self._trained:
             return None
@@ -334,16 +396,22 @@ class _Planning:
             whole = self._cells.below(self._cells.set({variable.cell}))
             if whole.isdisjoint(wanted):
                 continue
-            for path, cells in self._parts(variable):
+            if variable.cell in level.changed and variable.cell not in wanted:
+                continue  # it is written before it is read: nothing is got at through it
+            for path, cells, containers in self._parts(variable):
                 found = cells & wanted
+                if variable.cell not in read:  # it may be another name of an object that is
+                    found = {cell for cell in found if self._is_one(cell)}
                 if not found:
                     continue
                 inside = self._cells.below(self._cells.set(cells))
-                if ELEMENT in path:
-                    # The container is taken whole, unless what is in it has a name of its own.
-                    if all(cell[0] == "object" and int(cell[1]) in self._once for cell in found):
+                if containers:
+                    # The container is taken whole, unless what is in it has a name of its own, or
+                    # it holds what it held in the beginning and one field of that is taken.
+                    if all(map(self._is_one, found)):
                         continue
-                    inside = whole
+                    if path.endswith(ELEMENT) or not containers.isdisjoint(level.changed):
+                        path, inside = path.partition(ELEMENT)[0], whole
                 if not inside.isdisjoint(self._trained):
                     return None
                 places.add(path)
@@ -351,6 +419,10 @@ class _Planning:
                 if path == variable.place:
                     break
         return places if wanted <= covered else None
+
+    def _is_one(self, cell: Cell) -> bool:
+        """Whether a cell is of an object which is the only one that its op makes."""
+        return cell[0] == "object" and int(cell[1]) in self._once
 
     # ---------------------------------------------------------------- names
 
@@ -395,7 +467,8 @@ class _Planning:
             else:
                 cell, key = ("", function, name), f"{scope.key}:{name}"
             if not self._is_definition(key):
-                yield Variable(f"{scope.space}/{name}", name, cell)
+                is_split = (function, name) in self._source.lowered.versions
+                yield Variable(f"{scope.space}/{name}", name, cell, is_split)
 
     def _free(self, scope: Scope) -> set[str]:
         """Variables of functions around one, which its frame shows too."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["COMPREHENSION", "Code", "Module", "Scope", "read_modules"]
+__all__ = ["COMPREHENSION", "Code", "Module", "Scope", "last_name", "own_nodes", "read_modules"]
 
 Code = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -111,6 +111,15 @@ class Module:
     def prefix(self) -> str:
         """What stands before names of this module in the whole program."""
         return "" if self.is_script else self.name.replace(".", "/") + ":"
+
+
+def last_name(node: ast.AST | None) -> str:
+    """The last name of what is called or marked: `c` of `a.b.c(…)`."""
+    while isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:

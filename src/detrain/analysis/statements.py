@@ -11,7 +11,7 @@ from detrain.analysis.emit import GRADIENTS, LoopFacts
 from detrain.analysis.expressions import NAMESPACES, OPERATORS, Over
 from detrain.analysis.given import Arguments
 from detrain.analysis.program import ELEMENT, Function, Place, walk_ops
-from detrain.analysis.scopes import COMPREHENSION, Code, Scope, own_nodes
+from detrain.analysis.scopes import COMPREHENSION, Code, Scope, last_name, own_nodes
 from detrain.analysis.values import DEFINITIONS, SCALAR, Class, Value
 
 __all__ = ["Statements"]
@@ -24,14 +24,18 @@ class Statements(Calls):
 
     def statements(self, nodes: list[ast.stmt]) -> None:
         """The ops of a block."""
+        self.depth += 1
         for node in nodes:
             method: Callable[[ast.stmt], None] | None = getattr(
                 self, f"_{type(node).__name__}", None
             )
             if method is not None:
-                begin = len(self.out)
+                begin, before = len(self.out), self.versions
                 method(node)
+                now, self.versions = self.versions, before
                 self._look_at_names(_own_expressions(node), begin, node)
+                self.versions = now
+        self.depth -= 1
 
     def _look_at_names(self, nodes: list[ast.AST], begin: int, node: ast.AST) -> None:
         """See to it that every variable that is named is looked at, whatever is made of it."""
@@ -57,6 +61,7 @@ class Statements(Calls):
         node = scope.node
         self.function_name = name or scope.key
         assert isinstance(node, Code)
+        self.assigned.update(scope.parameters())
         for each in scope.parameters():
             if each in scope.captured:
                 self.bind((f"{scope.key}/{each}",), "alias", ((each,),), node)
@@ -114,7 +119,7 @@ class Statements(Calls):
             known.libraries += [name for name in value.of("lib") if name not in known.libraries]
         for inner in scope.inner:
             if inner.kind == "function":
-                marks = {_last_name(each) for each in getattr(inner.node, "decorator_list", ())}
+                marks = {last_name(each) for each in getattr(inner.node, "decorator_list", ())}
                 if "setter" in marks:
                     known.setters[inner.name] = inner
                     continue
@@ -133,7 +138,7 @@ class Statements(Calls):
                 if marks & {"property", "cached_property"}:
                     marks.add("property")
                 known.decorators[inner.name] = marks
-        known.is_data = any(_last_name(each) == "dataclass" for each in node.decorator_list)
+        known.is_data = any(last_name(each) == "dataclass" for each in node.decorator_list)
         known.annotated = [
             each.target.id
             for each in node.body
@@ -200,8 +205,22 @@ class Statements(Calls):
         value = self.value(node.value)
         if len(node.targets) > 1 or isinstance(first, ast.Tuple | ast.List):
             value = self._kept(value, node)
+        if len(node.targets) == 1 and isinstance(first, ast.Name) and not value.is_scalar:
+            self._begin_version(first)
         for target in node.targets:
             self._assigned(target, value, node)
+
+    def _begin_version(self, target: ast.Name) -> None:
+        """A variable of a small function is assigned, whatever happened before: it is another one
+        from here on, so that what is done to what it now is is not done to what it was.
+        """
+        scope, name = self.scope, target.id
+        if self.depth > 1 or scope.key not in self.facts.straight or not self.is_local(name):
+            return
+        if name not in self.assigned:
+            return
+        self.versions = {**self.versions, name: (f"%{name}@{target.lineno}:{target.col_offset}",)}
+        self.lowered.versions.add((self.function_name, name))
 
     def _assigned(self, target: ast.expr, value: Value, node: ast.AST) -> None:
         """Assign, and note what is made from what it was."""
@@ -250,7 +269,8 @@ class Statements(Calls):
             sure = bool(before.of("sequence"))
             if sure:
                 self.hold(before.place, [self.item_of(value, node)], node)
-            site = self.mutate(before.place, value.all_reads, node, deep=not sure)
+            numbers = before.form is not None
+            site = self.mutate(before.place, value.all_reads, node, deep=not sure, contents=numbers)
             self.lowered.mark(site, "self")
             if GRADIENTS in value.all_reads:
                 self.lowered.mark(site, "update")
@@ -277,6 +297,7 @@ class Statements(Calls):
         place = self.place_of(name)
         if place is None:
             return
+        self.assigned.add(name)
         known = self.facts.variables[self.fact_key(place)]
         self.facts.learn(known, value.tags)
         constant = value.is_definition and value.place is None and not value.reads
@@ -438,14 +459,14 @@ class Statements(Calls):
             self.items(node.target, over, node)
             self.statements(node.body)
             self.loops -= 1
-        self.loop(label, "for", over.value.all_reads, body, node)
+        self.loop(label, "for", over.value.all_reads, body, node, listed=over.value.is_list)
         self._after(node)
 
     def over(self, node: ast.expr) -> Over:
         """What a loop goes over, computed once; `enumerate` and the like are seen through."""
         if not isinstance(node, ast.Call) or any(isinstance(e, ast.Starred) for e in node.args):
             return Over(node, self.value(node))
-        name = _last_name(node.func)
+        name = last_name(node.func)
         builtin = isinstance(node.func, ast.Name) and self.place_of(name) is None
         through = (builtin and name in ("enumerate", "zip")) or name in ("tqdm", "track")
         if not through or not node.args:
@@ -568,7 +589,7 @@ class Statements(Calls):
 
     def _suppresses(self, node: ast.expr, value: Value) -> bool:
         """Whether what a `with` stands on may swallow an exception."""
-        if _last_name(node) == "suppress":
+        if last_name(node) == "suppress":
             return True
         exits = [self.facts.method(key, "__exit__") for key in value.of("instance")]
         own = [each for each in exits if each is not None]
@@ -626,7 +647,7 @@ class Statements(Calls):
             last = handler.body[-1]
             exits = isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)
             if not isinstance(last, ast.Raise) and not (
-                exits and _last_name(last.value.func) in ("exit", "_exit")  # type: ignore[attr-defined]
+                exits and last_name(last.value.func) in ("exit", "_exit")  # type: ignore[attr-defined]
             ):
                 return None
         nodes = [each for part in (*handlers, *finally_) for each in ast.walk(part)]
@@ -711,15 +732,7 @@ def _interrupts(handler: ast.ExceptHandler) -> bool:
     """Whether a handler is only for a run that somebody stops."""
     kinds = handler.type
     names = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds] if kinds else []
-    return bool(names) and all(_last_name(each) in _INTERRUPTS for each in names)
-
-
-def _last_name(node: ast.AST | None) -> str:
-    while isinstance(node, ast.Call):
-        node = node.func
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
+    return bool(names) and all(last_name(each) in _INTERRUPTS for each in names)
 
 
 def _loaded(target: ast.expr) -> ast.expr:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from detrain.frameworks.base import LiveLeaf, Still
+
 __all__ = ["Bare"]
 
 
@@ -65,9 +67,13 @@ class Bare:
         """There are no graphs."""
         return None
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """There are no gradients."""
         return lambda: ""
+
+    def still(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> Still | None:
+        """An array may be changed at any time, and nobody is told."""
+        return None
 
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Arrays have no fields."""

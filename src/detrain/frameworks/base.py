@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from detrain.state import ArrayFacts
 
-__all__ = ["ArrayView", "Framework", "LiveLeaf", "Positioned"]
+__all__ = ["ArrayView", "Framework", "LiveLeaf", "Positioned", "Still"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,20 @@ class Positioned(Protocol):
         """What it iterates over: a loader."""
 
 
+class Still(Protocol):
+    """Arrays that the program is not expected to change before its next update."""
+
+    @property
+    def addresses(self) -> Mapping[str, int]:
+        """Where the bytes of each lie, in C order, by the names of leaves."""
+
+    def begin(self, settle: Callable[[], None]) -> None:
+        """Call `settle`, once, before anything changes one of them that `end` would not see."""
+
+    def end(self) -> set[str]:
+        """No longer; gives those that were changed since. Called by `settle` itself, too."""
+
+
 class Framework(Protocol):
     """One framework's answers."""
 
@@ -128,11 +142,11 @@ class Framework(Protocol):
         Gives what ends the watch; None if the array has no graph.
         """
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """Watch the gradients that arrays have now, until what this gives is called.
 
         That says what was done with one of them instead of clearing it; "" if all were cleared
-        before anything used them.
+        before anything used them, or not touched at all if they `may_stay`.
         """
 
     def seed(self, seed: int) -> None:
@@ -167,6 +181,15 @@ class Framework(Protocol):
 
     def copy_out(self, obj: Any, into: memoryview) -> None:
         """Copy the bytes of an array, in C order, into a buffer of exactly that size."""
+
+    def address(self, obj: Any) -> int | None:
+        """Where the bytes of an array lie in memory, if they do, in C order."""
+
+    def still(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> Still | None:
+        """Which of some arrays can be copied while the program goes on; None if none.
+
+        `objects` are all that the program was seen to hold, these arrays and others among them.
+        """
 
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Give a live array the content, shape and flags of a captured one, in place."""

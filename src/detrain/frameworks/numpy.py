@@ -154,6 +154,12 @@ class Numpy(Bare):
         """Copy in C order."""
         np.frombuffer(into, np.uint8)[:] = np.ascontiguousarray(obj).reshape(-1).view(np.uint8)
 
+    def address(self, obj: Any) -> int | None:
+        """Where the elements begin, if they follow each other."""
+        if not obj.flags.c_contiguous:
+            return None
+        return int(obj.__array_interface__["data"][0])
+
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Write the elements in place."""
         if obj.shape != facts.shape:

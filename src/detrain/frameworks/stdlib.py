@@ -85,6 +85,10 @@ class Stdlib(Bare):
         """Copy the items as they lie in memory."""
         into[:] = memoryview(obj).cast("B")
 
+    def address(self, obj: Any) -> int | None:
+        """They can be resized at any time: a copy is taken."""
+        return None
+
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Replace the items."""
         obj[:] = bytes(data) if isinstance(obj, bytearray) else array(facts.dtype, bytes(data))

@@ -21,7 +21,7 @@ from detrain.capture.frames import bind, plain_variables
 from detrain.capture.walk import Aside
 from detrain.errors import ResumeMismatch
 from detrain.runtime.level import Level
-from detrain.runtime.places import fields_in, get_place, set_place
+from detrain.runtime.places import expand, join_place, set_place, split_place
 from detrain.runtime.planned import Cut
 from detrain.state import PLAIN
 
@@ -140,18 +140,18 @@ class Roots:
         """What lies at some places, by their names; None if one of them can't be found."""
         found: dict[str, Any] = {}
         for place in places:
-            variable, fields = fields_in(place)
+            variable, steps = split_place(place)
             label, _, name = variable.rpartition("/")
             space = self.spaces.get(label)
             names = space.f_locals if isinstance(space, FrameType) else space
             if names is None or name not in names:
                 return None
             try:
-                value = get_place(names[name], fields)
+                for each, value in expand(names[name], steps):
+                    if not is_standing(value):
+                        found[join_place(variable, each)] = value
             except LookupError:
                 return None
-            if not is_standing(value):
-                found[".".join((variable, *fields))] = value
         return found
 
     def bind(self, restored: Mapping[str, Any]) -> None:
@@ -160,7 +160,7 @@ class Roots:
         parts: list[tuple[str, Any]] = []
         for root, value in restored.items():
             label, _, name = root.rpartition("/")
-            if label in new and "." in name:
+            if label in new and ("." in name or "[" in name):
                 parts.append((root, value))
             elif label in new:
                 new[label][name] = value
@@ -173,12 +173,12 @@ class Roots:
             self._set(place, value)
 
     def _set(self, place: str, value: Any) -> None:
-        variable, fields = fields_in(place)
+        variable, steps = split_place(place)
         found = self.at([variable])
         try:
             if not found:
                 raise LookupError(variable)
-            set_place(found[variable], fields, value)
+            set_place(found[variable], steps, value)
         except LookupError:
             raise ResumeMismatch(
                 place,
