@@ -389,6 +389,14 @@ class TestGradients:
             assert len(seen) == 1
             handle.remove()
 
+    def test_one_that_may_stay_must_not_be_touched(self):
+        for touched, verdict in ((False, ""), (True, "still holds it")):
+            model = self.model()
+            watch = GradientWatch(model.parameters(), may_stay=True)
+            if touched:
+                model(torch.ones(1, 3)).sum().backward()
+            assert watch.end() == verdict
+
     def test_two_may_watch_at_once(self):
         one, other = self.model(), self.model()
         first = GradientWatch(one.parameters())
