@@ -19,7 +19,7 @@ from detrain.capture.form import (
 )
 from detrain.errors import ResumeMismatch, UncapturableState
 from detrain.frameworks import find
-from detrain.state import Node
+from detrain.state import LEFT_OUT, Node
 
 if TYPE_CHECKING:
     import enum
@@ -306,7 +306,7 @@ class ObjectForm(Form):
     name = "object"
 
     def describe(self, obj: Any, path: str, walk: Walk) -> Node:
-        return Node("object", type_name(type(obj)), fields=walk.fields(fields_of(obj), path))
+        return Node("object", type_name(type(obj)), fields=walk.object_fields(obj, path))
 
     def children(self, node: Node, live: Any) -> Pairs:
         return field_pairs(node, live)
@@ -316,6 +316,17 @@ class ObjectForm(Form):
         return object.__new__(kind)
 
     def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
+        there = dict(fields_of(live))
+        for name, ref in node.fields:
+            if ref == LEFT_OUT and name not in there:
+                raise ResumeMismatch(
+                    f"{path}.{name}",
+                    "what the program made in the first attempt, which is not saved because "
+                    "nothing changes it afterwards",
+                    "nothing",
+                    "Make it in the same way in every attempt; a run that is started with "
+                    "--no-plan saves it",
+                )
         set_fields(node, live, restore)
 
 
