@@ -6,13 +6,14 @@ says when another one arrives, so that it is seeded before the program first dra
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from detrain.frameworks import stdlib
 
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
 
     from detrain.frameworks.base import Framework
 
-__all__ = ["ImportWatch", "Positions", "by_name", "loaded", "positions_now", "reposition"]
+__all__ = [
+    "ImportWatch",
+    "Positions",
+    "by_name",
+    "live_bytes",
+    "loaded",
+    "memory_at",
+    "positions_now",
+    "reposition",
+]
 
 Positions = dict[str, dict[str, str]]
 """Where global generators stand, by framework and generator, as text."""
@@ -48,6 +58,22 @@ def loaded() -> tuple[Framework, ...]:
 def positions_now() -> Positions:
     """Where the global generators of all frameworks stand."""
     return {framework.name: framework.positions() for framework in loaded()}
+
+
+def memory_at(address: int, nbytes: int) -> memoryview:
+    """The memory at an address, without a copy."""
+    return memoryview((ctypes.c_char * nbytes).from_address(address)).cast("B")
+
+
+def live_bytes(framework: Framework, array: Any, nbytes: int) -> memoryview:
+    """The bytes of an array as it is now, in C order: where they lie, or a copy."""
+    address = framework.address(array) if nbytes else None
+    if address is not None:
+        return memory_at(address, nbytes)
+    buffer = memoryview(bytearray(nbytes))
+    if nbytes:
+        framework.copy_out(array, buffer)
+    return buffer
 
 
 def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:

@@ -70,6 +70,8 @@ class Attempt:
         self.folder, self.record = opening.folder, opening.record
         self.notices = Notices(quiet=opening.quiet)
         self._lock = RunLock(self.folder.path, self.folder.name)
+        self.verified: dict[str, dict[str, memoryview]] = {}
+        """The arrays of the checkpoint that the run goes on from, by file."""
         try:
             before = self.folder.attempts()
             self.store = LocalStore(self.folder.checkpoints, opening.reached)
@@ -250,7 +252,7 @@ class Attempt:
                 f"the checkpoint of step {step} can't be used: {error}. Trying the one before"
             )
 
-        manifest = load_newest(self.store, found)
+        manifest = load_newest(self.store, found, self.verified)
         for step in damaged:
             set_aside(self.store, step)
         return manifest
