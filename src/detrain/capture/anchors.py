@@ -99,9 +99,14 @@ def with_anchors(tree: StateTree, modes: Sequence[int]) -> StateTree:
     order += [i for i in sorted(leading - held) if modes[i] == REBUILT]
     order += [i for i in sorted(leading) if modes[i] == DEAD]
     number = {old: new for new, old in enumerate(order)}
+    # Mostly what is saved was walked first, and keeps its numbers.
+    same = next((new for new, old in enumerate(order) if new != old), len(order))
     nodes = []
     for i in order:
         node = tree.nodes[i]
+        if modes[i] == FULL and i < same and _refers_below(node, same):
+            nodes.append(node)
+            continue
         if modes[i] != FULL:
             node = _anchor(node, "dead" if modes[i] == DEAD else "held" if i in held else "rebuilt")
         nodes.append(_renumbered(node, number))
@@ -144,6 +149,17 @@ def _leading(tree: StateTree, modes: Sequence[int]) -> set[int]:
             found.add(at)
             todo += parents.get(at, ())
     return found
+
+
+def _refers_below(node: Node, end: int) -> bool:
+    """Whether all objects that a node refers to have numbers below `end`."""
+    for ref in node.items:
+        if type(ref) is int and ref >= end:
+            return False
+    for ref in node.keys:
+        if type(ref) is int and ref >= end:
+            return False
+    return all(type(ref) is not int or ref < end for _, ref in node.fields)
 
 
 def _children(node: Node) -> list[Ref]:

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
     from detrain.capture.restore import Restore
     from detrain.capture.walk import Walk
+    from detrain.frameworks.base import ArrayView, Framework
 
 __all__ = [
     "NAMED",
     "ArrayForm",
     "ComposedForm",
     "EnumForm",
+    "FoundArray",
     "GeneratorForm",
     "MethodForm",
     "NamedForm",
@@ -204,12 +206,7 @@ class ArrayForm(Form):
         for framework in walk.frameworks:
             view = framework.view(obj)
             if view is not None:
-                kept = walk.array_fields(obj, framework, view)
-                if kept:
-                    walk.save_instead(obj)  # what hangs on it is not in a digest of its bytes
-                facts = walk.array(obj, framework, view, path)
-                fields = walk.fields(kept.items(), path)
-                return Node("array", type_name(type(obj)), fields=fields, array=facts)
+                return FoundArray(framework, view).describe(obj, path, walk)
         raise AssertionError(f"{path} was taken for an array")
 
     def matches(self, node: Node, live: Any) -> bool:
@@ -241,6 +238,21 @@ class ArrayForm(Form):
         framework.fill(live, node.array, restore.data(node.array))
         for name, ref in node.fields:
             framework.set_field(live, name, restore.get(ref))
+
+
+class FoundArray(ArrayForm):
+    """The form of one array, which its framework has described already."""
+
+    def __init__(self, framework: Framework, view: ArrayView) -> None:
+        self.framework, self._view = framework, view
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        kept = walk.array_fields(obj, self.framework, self._view)
+        if kept:
+            walk.save_instead(obj)  # what hangs on it is not in a digest of its bytes
+        facts = walk.array(obj, self.framework, self._view, path)
+        fields = walk.fields(kept.items(), path)
+        return Node("array", type_name(type(obj)), fields=fields, array=facts)
 
 
 class ComposedForm(Form):

@@ -191,16 +191,20 @@ class Roots:
 def _modules(owns: Owns) -> dict[str, MutableMapping[str, Any]]:
     """The global names of the program's modules; the script's come first."""
     found: dict[str, MutableMapping[str, Any]] = {}
-    names = sorted(sys.modules, key=lambda name: (name != "__main__", name))
+    files = ((name, getattr(module, "__file__", None)) for name, module in _all_modules())
+    own = [name for name, file in files if isinstance(file, str) and owns(file)]
     seen: set[int] = set()
-    for name in names:
-        module = sys.modules[name]
-        file = getattr(module, "__file__", None)
+    for name in sorted(own, key=lambda name: (name != "__main__", name)):
+        names = sys.modules[name].__dict__
         # One module may go by two names: multiprocessing calls the script `__mp_main__` too.
-        if isinstance(file, str) and owns(file) and id(module.__dict__) not in seen:
-            seen.add(id(module.__dict__))
-            found[name] = module.__dict__
+        if id(names) not in seen:
+            seen.add(id(names))
+            found[name] = names
     return found
+
+
+def _all_modules() -> list[tuple[str, Any]]:
+    return list(sys.modules.items())
 
 
 def _stack(frame: FrameType | None, owns: Owns) -> dict[str, FrameType]:

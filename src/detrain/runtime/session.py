@@ -71,7 +71,10 @@ class Session:
         )  # fmt: skip
         known = Planned(opening.plan)
         plan = known if options.use_plan else Planned(None)
-        self._states = States(opening.owns, self.attempt.store, plan, known, self.attempt.attention)
+        self._states = States(
+            opening.owns, self.attempt.store, plan, known,
+            self.attempt.attention, self.attempt.verified,
+        )  # fmt: skip
         self._started = False
         self._base = Level("", None, None, {}, Habits(nests=True))
         self._top = self._base
@@ -513,6 +516,7 @@ class Session:
         manifest, self._rebuild = self._rebuild.manifest, None
         self.step, self._values = manifest.step, {}
         self.attempt.go_live(manifest)
+        self.attempt.verified.clear()
         self._saving.resumed(manifest.step)
 
 

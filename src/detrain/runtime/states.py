@@ -37,7 +37,8 @@ class States:
     """Copies the states of a run's loops and puts them back. On the thread of the loop only.
 
     `plan` says what is left out of checkpoints, `known` what no digest of a whole run counts: with
-    `--no-plan` the first is empty and the second is not, so that the digests are equal.
+    `--no-plan` the first is empty and the second is not, so that the digests are equal. `verified`
+    are arrays of saved states, by file, that need not be verified again.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class States:
         plan: Planned,
         known: Planned,
         say: Callable[[str], None],
+        verified: Mapping[str, dict[str, memoryview]],
     ) -> None:
         self._owns, self._store, self._say = owns, store, say
+        self._verified = verified
         self._plan, self._known = plan, known
         self.surroundings = Surroundings()
         self._has_opaque = False
@@ -289,7 +292,7 @@ class States:
 
     def put_back(self, level: Level, saved: SavedState) -> None:
         """Give the program the state that it had at this loop."""
-        arrays = verified_arrays(self._store, saved)
+        arrays = self._verified.get(saved.file) or verified_arrays(self._store, saved)
         roots = Roots.of(level, self._owns)
         where = f"the loop {level.site} at line {level.line}"
         captured = {name for name, _ in saved.tree.roots}
