@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from detrain.analysis.program import (
     ELEMENT,
+    FORM,
     Bind,
     Branch,
     Call,
@@ -95,7 +96,8 @@ class Drawing:
                 return Bind(target, "pure", self.places(names))
             case 4 | 5:
                 deep = self.random.random() < 0.25
-                return Mutate(self.place(names), self.places(names), deep)
+                contents = deep and self.random.random() < 0.3
+                return Mutate(self.place(names), self.places(names), deep, contents)
             case 6:
                 generator = (self.random.choice(GENERATORS),)
                 if self.random.random() < 0.3:
@@ -141,4 +143,5 @@ class Drawing:
         return tuple(place)
 
     def places(self, names):
-        return tuple(self.place(names) for _ in range(self.random.randrange(3)))
+        found = [self.place(names) for _ in range(self.random.randrange(3))]
+        return tuple((*each, FORM) if self.random.random() < 0.08 else each for each in found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detrain.checkpoint.commit import (
+    Lent,
     load_newest,
     publish,
     read_checkpoint,
@@ -43,7 +44,9 @@ def store(tmp_path):
 @pytest.fixture
 def pair(store):
     outer = save_state(store, snapshot(rows=DATA, small=b"12"), "1")
-    inner = save_state(store, snapshot(x=DATA, y=b"3" * 4096, z=b"12"), "2", outer.lends())
+    inner = save_state(
+        store, snapshot(x=DATA, y=b"3" * 4096, z=b"12"), "2", Lent(outer.lends(), outer.files())
+    )
     publish(store, manifest(1, outer, inner))
     return outer, inner
 
@@ -60,10 +63,10 @@ def test_the_same_bytes_are_written_once(store, pair):
     assert again.data_files() == {outer.file: outer.bytes, inner.file: inner.bytes}
 
 
-def test_what_was_borrowed_is_not_lent_on(pair):
-    _, inner = pair
-    assert {each.file for each in inner.lends().values()} == {inner.file}
-    assert {each.name for each in inner.lends().values()} == {"y", "z"}
+def test_what_was_borrowed_is_lent_on_from_where_it_lies(pair):
+    outer, inner = pair
+    places = sorted((each.file, each.name) for each in inner.lends().values())
+    assert places == [(outer.file, "rows"), (inner.file, "y"), (inner.file, "z")]
 
 
 def test_a_file_that_lends_is_kept(store, pair):

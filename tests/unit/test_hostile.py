@@ -40,7 +40,7 @@ def tree(*nodes):
 
 def manifest(**changes):
     state = SavedState(tree(Node("list", "builtins:list")), {}, "1.safetensors", 8, {})
-    state_changes = {k: changes.pop(k) for k in list(changes) if hasattr(state, k)}
+    state_changes = {k: changes.pop(k) for k in list(changes) if k in state.__struct_fields__}
     state = msgspec.structs.replace(state, **state_changes)
     levels = (SavedLevel("site", changes.pop("iteration", 0), "", "", "", (), state),)
     return msgspec.structs.replace(Manifest(3, 1.0, (), levels, EMPTY, {}), **changes)

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detrain.checkpoint.commit import load_newest, manifest_steps, publish, retire, save_state
+from detrain.checkpoint.commit import (
+    Lent,
+    load_newest,
+    manifest_steps,
+    publish,
+    retire,
+    save_state,
+)
 from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.manifest import Manifest, SavedLevel, SavedLoop
 from detrain.checkpoint.protected import protect, protecting
@@ -92,7 +99,8 @@ def test_all_that_a_kept_checkpoint_names_stays(tmp_path_factory, epochs, rule, 
         outer = save_state(store, snapshot(number, epoch), f"{number:08d}")
         for _ in range(steps):
             step, number = step + 1, number + 1
-            inner = save_state(store, snapshot(number, epoch), f"{number:08d}", outer.lends())
+            lent = Lent(outer.lends(), outer.files())
+            inner = save_state(store, snapshot(number, epoch), f"{number:08d}", lent)
             assert inner.borrowed
             levels = (
                 SavedLevel("outer", epoch, "", "", "", finished, outer),

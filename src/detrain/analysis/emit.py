@@ -67,6 +67,10 @@ class Lowered:
     """Library calls: the row's name, the op before it, the call, where it stands."""
     observed: dict[int, str] = field(default_factory=dict)
     """By op that asks the world: the row that says so."""
+    clears: dict[int, Place] = field(default_factory=dict)
+    """By op that clears gradients: the optimizer whose gradients they are."""
+    steps: dict[int, Place] = field(default_factory=dict)
+    """By op that uses gradients: the optimizer that makes a step with its own and with no other."""
     overwritten: list[tuple[str, Place]] = field(default_factory=list)
     """Arrays that a call fills anew, by the function and the place."""
     opened: list[tuple[Span, bool]] = field(default_factory=list)
@@ -251,11 +255,19 @@ class Emitting:
         return self.bind(target, "pure" if value.is_scalar else "new", value.reads, node)
 
     def mutate(
-        self, place: Place, reads: tuple[Place, ...], node: ast.AST, *, deep: bool = False
+        self,
+        place: Place,
+        reads: tuple[Place, ...],
+        node: ast.AST,
+        *,
+        deep: bool = False,
+        contents: bool = False,
     ) -> int:
         """Write `mutate`; gives the op's number."""
         site = self._site()
-        self.out.append(Mutate(place, unique(reads), deep, site=site, span=self.span(node)))
+        deep = deep or contents
+        op = Mutate(place, unique(reads), deep, contents, site=site, span=self.span(node))
+        self.out.append(op)
         return site
 
     def look(self, value: Value, node: ast.AST) -> None:

@@ -423,7 +423,8 @@ class Expressions(Emitting):
 
     def _opaque(self, value: Value, name: str) -> Value:
         if name in _FACTS_OF_SHAPE:
-            return Value(None, value.all_reads, SCALAR)
+            reads = value.all_reads if value.form is None else (value.form, *value.reads)
+            return Value(None, reads, SCALAR)
         held: Tags = frozenset(("instance", key) for key in value.of("held"))
         if held and value.place is not None:
             return Value((*value.place, ELEMENT), value.reads, held)

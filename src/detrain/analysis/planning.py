@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from msgspec.structs import replace as replace_struct
 
 from detrain.analysis.cells import Cell, Cells, CellSet
+from detrain.analysis.clearing import each_clears_its_own
 from detrain.analysis.decisions import decided_by_clock
 from detrain.analysis.derive import (
     MOST_CHAINS,
@@ -233,7 +234,25 @@ class _Planning:
         if gradients not in derived.live:
             why = "cleared before they are used again; looked at before a checkpoint is published"
             items.append(PlanItem("gradients", "drop", why))
+            lowered = self._source.lowered
+            several = not self._has_one_optimizer and not self._opened
+            if several and each_clears_its_own(self._cells, lowered, derived.cut):
+                why = "those of other optimizers may stay: each clears its own before it steps"
+                items.append(PlanItem("gradients.others", "drop", why))
         return PlanLevel(self._loops.sites[op.label], tuple(sorted(set(items))))
+
+    @functools.cached_property
+    def _has_one_optimizer(self) -> bool:
+        """Whether one optimizer makes all steps: it leaves no gradients of others."""
+        steps = self._source.lowered.steps
+        sites = {
+            site
+            for scope, block in self._cells.scopes
+            for op in walk_ops(block)
+            if op.site in steps
+            for site in self._cells.sites(scope, steps[op.site])
+        }
+        return len(sites) <= 1 and sites <= self._once
 
     def _item(
         self, variable: Variable, derived: CutPlan, live: CellSet, wrong: CellSet

@@ -66,8 +66,9 @@ def print_op(op: Op) -> str:
             return f"bind {print_place(target)} = {print_place(place)}{_by(tuple(others))}"
         case Bind(target, how, reads):
             return f"bind {print_place(target)} = {how}({_places(reads)})"
-        case Mutate(place, reads, deep):
-            return f"mutate {'all ' if deep else ''}{print_place(place)}{_by(reads)}"
+        case Mutate(place, reads, deep, contents):
+            what = "contents " if contents else "all " if deep else ""
+            return f"mutate {what}{print_place(place)}{_by(reads)}"
         case Draw(target, generator):
             return f"draw {print_place(target)} from {print_place(generator)}"
         case Key(target, reads):
@@ -187,9 +188,9 @@ def _parse_op(line: _Line, lines: list[_Line]) -> Op:
         case "bind" if found := re.fullmatch(rf"(\S+) = ({_PLACE})(?: by (.+))?", rest):
             reads = (_place(found[2]), *_read_places(found[3] or ""))
             return Bind(_place(found[1]), "alias", reads, span=span)
-        case "mutate" if found := re.fullmatch(r"(all )?(\S+)(?: by (.+))?", rest):
-            reads = _read_places(found[3] or "")
-            return Mutate(_place(found[2]), reads, bool(found[1]), span=span)
+        case "mutate" if found := re.fullmatch(r"(all |contents )?(\S+)(?: by (.+))?", rest):
+            reads, what = _read_places(found[3] or ""), found[1]
+            return Mutate(_place(found[2]), reads, bool(what), what == "contents ", span=span)
         case "draw" if found := re.fullmatch(r"(\S+) from (\S+)", rest):
             return Draw(_place(found[1]), _place(found[2]), span=span)
         case "key" if found := re.fullmatch(r"(\S+) by ?(.*)", rest):

@@ -26,6 +26,7 @@ import msgspec
 
 __all__ = [
     "ELEMENT",
+    "FORM",
     "Bind",
     "Branch",
     "Call",
@@ -50,6 +51,10 @@ Place = tuple[str, ...]
 """A variable, and fields below it: `("model", "w")` is written `model.w`."""
 
 ELEMENT = "[]"
+
+FORM = "<form>"
+"""Stands last in a place of which only is read which objects there are below it, and how they hold
+each other: no contents and no scalars. Shapes and types of arrays are read so."""
 
 
 class Span(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -84,12 +89,14 @@ class Mutate(_Op, frozen=True, tag="mutate", kw_only=False):
     """An object's content changes in place, depending on what it was and on what is read.
 
     `deep` is what an opaque call may do: the contents of all objects that can be reached change,
-    their scalar fields and their elements may; fields that hold objects go on holding them.
+    their scalar fields and their elements may; fields that hold objects go on holding them. With
+    `contents` it is nothing but these.
     """
 
     place: Place
     reads: tuple[Place, ...] = ()
     deep: bool = False
+    contents: bool = False
 
 
 class Draw(_Op, frozen=True, tag="draw", kw_only=False):

@@ -269,7 +269,8 @@ class Statements(Calls):
             sure = bool(before.of("sequence"))
             if sure:
                 self.hold(before.place, [self.item_of(value, node)], node)
-            site = self.mutate(before.place, value.all_reads, node, deep=not sure)
+            numbers = before.form is not None
+            site = self.mutate(before.place, value.all_reads, node, deep=not sure, contents=numbers)
             self.lowered.mark(site, "self")
             if GRADIENTS in value.all_reads:
                 self.lowered.mark(site, "update")

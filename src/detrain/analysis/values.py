@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from detrain.analysis.program import Place
+from detrain.analysis.program import FORM, Place
 from detrain.analysis.scopes import Scope
 
 __all__ = [
@@ -58,6 +58,12 @@ class Value:
         """Whether it surely is a list, a tuple or a dictionary of Python's, kept somewhere."""
         is_kept = self.place is not None and not self.reads
         return is_kept and bool(self.tags) and all(tag[0] == "sequence" for tag in self.tags)
+
+    @property
+    def form(self) -> Place | None:
+        """What is read of it to know its shape and type, if it surely is a parameter of a model."""
+        is_parameter = self.tags == {("made", "torch.nn.Parameter")}
+        return (*self.place, FORM) if is_parameter and self.place is not None else None
 
     @property
     def is_definition(self) -> bool:

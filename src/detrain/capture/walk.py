@@ -78,6 +78,8 @@ class Walked:
     """The bytes of arrays that are not saved."""
     hidden: frozenset[str] = frozenset()
     """Dead variables with an object that something holds which was not walked."""
+    alive: tuple[Any, ...] = ()
+    """All objects that were met."""
 
 
 def walk(
@@ -148,6 +150,7 @@ class Walk:
             tuple(self._gradients),
             sum(self._left_out.values()),
             self._hidden(aside) if aside.namespaces else frozenset(),
+            tuple(self._alive),
         )
 
     def _hidden(self, aside: Aside) -> frozenset[str]:

@@ -7,9 +7,13 @@ at any of them leaves the old checkpoint or the new one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from detrain.checkpoint.buffers import joined_views
+from detrain.checkpoint.copying import Abandoned
 from detrain.checkpoint.format import encode_header
+from detrain.checkpoint.lending import part
 from detrain.checkpoint.manifest import (
     Borrowed,
     Manifest,
@@ -22,13 +26,15 @@ from detrain.errors import DamagedCheckpoint
 from detrain.trace.digest import digest_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from detrain.checkpoint.format import ArrayBytes
     from detrain.checkpoint.snapshot import Snapshot
     from detrain.checkpoint.store import Store
 
 __all__ = [
     "CRASH_POINTS",
+    "Lent",
     "load_newest",
     "manifest_steps",
     "publish",
@@ -54,38 +60,87 @@ CRASH_POINTS = (
 _MANIFEST = ".json"
 _DATA = ".safetensors"
 _ASIDE = ".damaged"
-_WORTH_BORROWING = 1024
-"""Bytes: to say where an array lies takes some, too."""
+_PIECE = 64 << 20
+"""Bytes that are written in one piece at the most, unless an array is larger."""
 
 
-def save_state(
-    store: Store, snapshot: Snapshot, name: str, lent: Mapping[str, Borrowed] | None = None
-) -> SavedState:
-    """Make a snapshot durable.
+@dataclass(frozen=True)
+class Lent:
+    """Arrays, by digest, that lie in files already, for the state that is saved next.
 
-    `lent` are arrays, by digest, that lie in files which every manifest that will name this state
-    names too: they are not written again.
+    `named` are files that every manifest which names the state names too. `changing` are arrays of
+    the state that are known to change from one checkpoint to the next: they are not looked up, so
+    that they can be written before their digests are known.
     """
-    file = name + _DATA
-    digests = {array.name: digest_array(array.data) for array in snapshot.arrays}
-    borrowed = {
-        array.name: lent[digests[array.name]]
+
+    arrays: Mapping[str, Borrowed] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    changing: frozenset[str] = frozenset()
+
+
+def save_state(store: Store, snapshot: Snapshot, name: str, lent: Lent | None = None) -> SavedState:
+    """Make a snapshot durable; `Abandoned` if it is given up meanwhile.
+
+    Arrays that are lent are not written again. The snapshot may be still under way: its arrays are
+    written as they come.
+    """
+    lent = lent or Lent()
+    looked_up = {
+        array.name: snapshot.digest(array)
         for array in snapshot.arrays
-        if lent and len(array.data) >= _WORTH_BORROWING and digests[array.name] in lent
+        if lent.arrays and array.name not in lent.changing
     }
-    own = [array for array in snapshot.arrays if array.name not in borrowed]
-    size = store.put(file, [encode_header(own), *(array.data for array in own)], "data")
+    sizes = {array.name: len(array.data) for array in snapshot.arrays}
+    parted = part(looked_up, sizes, lent.arrays, lent.named)
+    borrowed = dict(parted.borrowed)
+    if parted.lasting:
+        file, lasting = f"{name}-lasting{_DATA}", _chosen(snapshot, parted.lasting)
+        size = store.put(file, _pieces(snapshot, lasting), "data")
+        borrowed |= {array.name: Borrowed(file, size, array.name) for array in lasting}
+    file = name + _DATA
+    own = _chosen(snapshot, sizes.keys() - borrowed.keys())
+    size = store.put(file, _pieces(snapshot, own), "data")
     return SavedState(
         snapshot.tree,
         snapshot.positions,
         file,
         size,
-        digests,
+        {a.name: looked_up.get(a.name) or snapshot.digest(a) for a in snapshot.arrays},
         snapshot.rebuilt,
         snapshot.gradients,
         snapshot.left_out,
         borrowed,
     )
+
+
+def _chosen(snapshot: Snapshot, names: Collection[str]) -> list[ArrayBytes]:
+    return [array for array in snapshot.arrays if array.name in names]
+
+
+def _pieces(snapshot: Snapshot, arrays: Sequence[ArrayBytes]) -> Iterator[bytes | memoryview]:
+    """The header, then the bytes of the arrays, as soon as they are copied.
+
+    Those that lie side by side in memory come in one piece, if it need not be waited for.
+    """
+    yield encode_header(arrays)
+    pending: memoryview | None = None
+    for array in arrays:
+        if pending is not None and not snapshot.is_copied(array):
+            yield pending
+            pending = None
+        if snapshot.given_up:
+            raise Abandoned
+        view = memoryview(snapshot.wait_for(array)).cast("B")
+        if not len(view):
+            continue
+        joined = joined_views(pending, view) if pending is not None else None
+        if pending is not None and (joined is None or len(joined) > _PIECE):
+            yield pending
+            pending = view
+        else:
+            pending = joined or view
+    if pending is not None:
+        yield pending
 
 
 def publish(store: Store, manifest: Manifest) -> None:
@@ -95,12 +150,17 @@ def publish(store: Store, manifest: Manifest) -> None:
 
 
 def retire(
-    store: Store, rule: Retention, reached: Callable[[str], None], known: dict[int, Manifest]
+    store: Store,
+    rule: Retention,
+    reached: Callable[[str], None],
+    known: dict[int, Manifest],
+    in_use: Collection[str] = (),
 ) -> Manifest | None:
     """Give up old checkpoints, then the data files that no kept one names; gives the oldest kept.
 
-    `known` are manifests that need not be read again; it is brought up to date. None if a kept one
-    is damaged: what it named is not known, and nothing is collected.
+    `known` are manifests that need not be read again; it is brought up to date. `in_use` are files
+    that the next manifest may name. None if a kept one is damaged: what it named is not known, and
+    nothing is collected.
     """
     with store.protecting() as protected:
         gone = retired(manifest_steps(store), rule, protected)
@@ -113,7 +173,7 @@ def retire(
         return None
     known.clear()
     known.update((manifest.step, manifest) for manifest in kept)
-    named = {name for manifest in kept for name in manifest.data_files()}
+    named = {name for manifest in kept for name in manifest.data_files()} | set(in_use)
     files = [name for name in store.names() if name.endswith(_DATA)]
     unnamed = garbage(files, named)
     if unnamed:

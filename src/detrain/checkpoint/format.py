@@ -27,6 +27,9 @@ __all__ = ["ArrayBytes", "encode_header", "read_arrays"]
 
 _MAX_HEADER = 100_000_000
 _ALIGN = 64
+_PAGE = 4096
+_WORTH_PAGES = 1 << 20
+"""Bytes of arrays from which on they begin at a page: then they can be written past the cache."""
 
 _NAMES = {
     "BOOL": ("bool", "|b1"),
@@ -83,7 +86,7 @@ def encode_header(arrays: Iterable[ArrayBytes]) -> bytes:
         )
         offset += size
     text = msgspec.json.encode(entries)
-    text += b" " * (-(8 + len(text)) % _ALIGN)
+    text += b" " * (-(8 + len(text)) % (_ALIGN if offset < _WORTH_PAGES else _PAGE))
     return struct.pack("<Q", len(text)) + text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-from detrain.checkpoint.durable import STAGED, ignore, sync_directory, write_durably
+from detrain.checkpoint.durable import STAGED, ignore, is_spare, sync_directory, write_durably
 from detrain.checkpoint.format import ArrayBytes, encode_header, read_arrays
 from detrain.checkpoint.protected import protected, protecting
 from detrain.checkpoint.regular import read_regular, regular_size
@@ -57,11 +57,16 @@ class LocalStore:
 
     def __init__(self, folder: Path, reached: Callable[[str], None] = ignore) -> None:
         self.folder, self._reached = folder, reached
+        self._spare: Path | None = None
+        """A file that nobody needs any more: to free a large one takes as long as to write it."""
         folder.mkdir(parents=True, exist_ok=True)
 
     def put(self, name: str, chunks: Iterable[bytes | bytearray | memoryview], kind: str) -> int:
         """Write beside the target, sync, rename, sync the directory."""
-        return write_durably(self.folder / name, chunks, kind, self._reached)
+        spare = None
+        if kind == "data":
+            spare, self._spare = self._spare, None
+        return write_durably(self.folder / name, chunks, kind, self._reached, spare)
 
     def put_arrays(self, name: str, arrays: Sequence[ArrayBytes], kind: str = "data") -> int:
         """Write a header, then the arrays."""
@@ -86,9 +91,12 @@ class LocalStore:
         return sorted(p.name for p in self.folder.iterdir() if not p.name.endswith(STAGED))
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files, then sync the directory."""
+        """Remove files, then sync the directory. A large one is kept to be written over."""
         for name in names:
-            (self.folder / name).unlink(missing_ok=True)
+            path = self.folder / name
+            if self._spare is None and is_spare(path):
+                self._spare = path.replace(self.folder / f"spare{STAGED}")
+            path.unlink(missing_ok=True)
         sync_directory(self.folder)
 
     @contextlib.contextmanager

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
     from detrain.frameworks.base import Framework
 
-__all__ = ["NAMES", "ImportWatch", "Positions", "by_name", "loaded", "positions_now", "reposition"]
+__all__ = [
+    "FOLLOWER_WORDS",
+    "NAMES",
+    "ImportWatch",
+    "Positions",
+    "by_name",
+    "loaded",
+    "place_of",
+    "positions_now",
+    "reposition",
+]
 
 Positions = dict[str, dict[str, str]]
 """Where global generators stand, by framework and generator, as text."""
@@ -31,6 +41,14 @@ ADAPTERS = {"numpy": "detrain.frameworks.numpy", "torch": "detrain.frameworks.to
 
 NAMES = (stdlib.ADAPTER.name, *ADAPTERS)
 """All frameworks that there are adapters for."""
+
+FOLLOWER_WORDS = 312
+"""How many 64-bit words of an address each framework's global generators begin with."""
+
+
+def place_of(name: str) -> int:
+    """The number of a framework in a fixed order, whether it is imported or not."""
+    return 0 if name == stdlib.ADAPTER.name else 1 + list(ADAPTERS).index(name)
 
 
 @cache

@@ -29,9 +29,9 @@ from detrain.runs.lock import RunLock
 from detrain.runs.mirror import Mirror
 from detrain.runs.records import Attempt as AttemptRecord
 from detrain.runs.records import Outcome, RunRecord
+from detrain.runtime.committing import Marks
 from detrain.runtime.notice import Notices
 from detrain.runtime.roots import Owns
-from detrain.runtime.saving import Marks
 from detrain.trace.digest import digest_text
 from detrain.trace.log import EMPTY, LEAST_LINE, TraceWriter, read_trace
 from detrain.world.answers import Answers
@@ -216,9 +216,9 @@ class Attempt:
         return Marks(self.trace.mark, self._output.lengths(), journal, lengths, answers)
 
     def sync(self) -> None:
-        """Make trace, output and journal durable."""
+        """Make durable what was written of trace, output and journal. Any thread may call it."""
         assert self.trace is not None
-        self.trace.sync()
+        self.trace.sync_written()
         self._output.sync()
         if self._files is not None:
             self._files.journal.sync()

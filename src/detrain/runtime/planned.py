@@ -18,6 +18,8 @@ __all__ = ["GRADIENTS", "Cut", "Planned", "Uncompared"]
 
 GRADIENTS = "gradients"
 """The place of the gradients of all parameters."""
+_OTHERS = "gradients.others"
+"""The place of those that an iteration neither clears nor uses."""
 
 Path = tuple[str, ...]
 
@@ -34,6 +36,8 @@ class Cut:
     rebuilt: frozenset[str] = frozenset()
     gradients: bool = False
     """Whether gradients are left out."""
+    others: bool = False
+    """Whether one that an iteration does not touch is cleared before it is used, too."""
     uncompared: tuple[str, ...] = ()
     constants: bool = True
     """Whether a number or text that is rebuilt is left out too."""
@@ -90,6 +94,7 @@ class Planned:
             dead,
             _variables(items, "rebuild"),
             GRADIENTS in dead,
+            any(item.place == _OTHERS for item in items),
             tuple(item.place for item in items if not item.compared),
         )
 

@@ -122,7 +122,7 @@ class Session:
         self, status: str, exit_code: int, *, state_digest: str = "", traceback: str = ""
     ) -> None:
         """End the attempt and write down how."""
-        self._saving.release()
+        self._saving.close()
         outcome = Outcome(
             status=status,
             exit_code=exit_code,
@@ -335,6 +335,7 @@ class Session:
         saving = self._saving
         if saving.off:
             return
+        saving.tell()
         level.head = level.way = None
         if level.observed:
             level.observed = []
@@ -370,6 +371,7 @@ class Session:
                 self.attempt.attention(f"no checkpoint can be taken: {reason}")
             return False
         marks = self.attempt.marks()  # first: it has all buffers written out
+        self._saving.settle()
         watched = not level.habits.audited or self.options.audit
         walked = self._states.copy_cut(level, thorough=watched)
         for path, digest in self._states.opaque_in(walked).items():
@@ -379,10 +381,14 @@ class Session:
                     f"{level.site} (line {level.line}), and its content can't be captured. "
                     "Keep what changes in arrays, lists or dictionaries"
                 )
+                self._states.give_up(level)
                 return True
         self._saving.release()
         audit = self._audit(level) if watched else None
-        self._saving.hold(level, self.step, marks, Watch(walked, audit))
+        overlap = level.head.overlap if isinstance(level.head, Snapshot) else None
+        may_stay = self._states.may_leave_gradients(level)
+        watch = Watch(walked, audit, overlap, may_stay=may_stay)
+        self._saving.hold(level, self.step, marks, watch)
         return True
 
     def _audit(self, level: Level) -> Audit | None:
@@ -425,6 +431,7 @@ class Session:
             self._compare(redone.pop(self.step, ""), trace.mark.chain)
         if self._reached is not ignore:
             trace.flush()
+            self._saving.wait()
             self._reached("step")
             self._reached(f"step={self.step}")
         self._watched = bool(redone) or self._reached is not ignore

@@ -15,11 +15,13 @@ from detrain.capture.content import digest_live
 from detrain.capture.frames import is_plain
 from detrain.capture.restore import restore
 from detrain.capture.walk import Walked, walk
+from detrain.checkpoint.buffers import Arena
 from detrain.checkpoint.commit import verified_arrays
 from detrain.checkpoint.manifest import SavedState
-from detrain.checkpoint.snapshot import Snapshot, digest_snapshot, take
+from detrain.checkpoint.snapshot import Snapshot, digest_leaves, take, take_overlapped
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint, ResumeMismatch
+from detrain.frameworks.base import Still
 from detrain.frameworks.find import reposition
 from detrain.runtime.level import Level
 from detrain.runtime.places import split_place, without_elements
@@ -50,6 +52,7 @@ class States:
         self._plan, self._known = plan, known
         self.surroundings = Surroundings()
         self._has_opaque = False
+        self._arena = Arena()
 
     # ---------------------------------------------------------------- copying
 
@@ -71,16 +74,40 @@ class States:
         """
         self._note_order(level)
         walked, digests, cut = self._walk_cut(level, thorough)
-        level.head = take(
+        level.head = take_overlapped(
             walked.tree,
             walked.leaves,
             digests,
             gradients=cut is None or not cut.gradients,
             left_out=walked.left_out,
+            arena=self._arena,
+            still=self._still(level, walked),
+            thorough=thorough,
         )
         # A loop inside may be the innermost of the next checkpoint, before this one is confirmed.
         level.way = self._way(level) if level.habits.nests is not False else None
         return walked
+
+    def _still(self, level: Level, walked: Walked) -> list[Still]:
+        """The arrays that are copied while the program goes on, by framework."""
+        if level.habits.torn > 1:
+            return []
+        leaves = [leaf for leaf in walked.leaves if leaf.name not in level.habits.hasty]
+        frameworks = {leaf.framework.name: leaf.framework for leaf in leaves}
+        found = []
+        for name, framework in frameworks.items():
+            own = [leaf for leaf in leaves if leaf.framework.name == name]
+            still = framework.still(own, walked.alive)
+            if still is not None:
+                found.append(still)
+        return found
+
+    def give_up(self, level: Level) -> None:
+        """No checkpoint comes of what was copied at a loop's head."""
+        if isinstance(level.head, Snapshot):
+            level.head.give_up()
+            level.head.release()
+        level.head = None
 
     def copy_outer(self, level: Level) -> None:
         """Copy the state at a loop's head, for the way from there to a loop inside it."""
@@ -91,7 +118,13 @@ class States:
             # Only the head of an innermost loop is watched for what becomes of gradients.
             walked = self._walk(level, None if cut is None else cut.with_gradients())
             digests = _digests(walked)
-            level.head = take(walked.tree, walked.leaves, digests, left_out=walked.left_out)
+            level.head = take(
+                walked.tree,
+                walked.leaves,
+                digests,
+                left_out=walked.left_out,
+                arena=self._arena,
+            )
 
     def _way(self, level: Level) -> Snapshot | None:
         """Copy what the way to a loop inside this one reads; None if the plan can't tell."""
@@ -104,12 +137,12 @@ class States:
             level.habits.full = True
             return None
         walked = walk({**roots.own, **found}, self._owns)
-        return take(walked.tree, walked.leaves, left_out=walked.left_out)
+        return take(walked.tree, walked.leaves, left_out=walked.left_out, arena=self._arena)
 
     def copy_all(self, level: Level) -> Snapshot:
         """Copy all that is reachable at a loop."""
         walked = self._walk(level, None)
-        return take(walked.tree, walked.leaves)
+        return take(walked.tree, walked.leaves, arena=self._arena)
 
     def opaque_in(self, state: Walked | Snapshot | SavedState) -> dict[str, str]:
         """What of a state can't be captured, with digests of it."""
@@ -128,6 +161,11 @@ class States:
         if cut is None:
             return frozenset()
         return frozenset(Roots.of(level, self._owns).parted(cut)[1].dead)
+
+    def may_leave_gradients(self, level: Level) -> bool:
+        """Whether gradients that an iteration of a loop does not touch are cleared later."""
+        cut = self._cut(level)
+        return cut is not None and cut.others
 
     def _cut(self, level: Level) -> Cut | None:
         """What a checkpoint leaves out here, without what the plan was wrong about."""
@@ -190,13 +228,14 @@ class States:
             return self.digest_of(level.objects())
         cut = self._plan.cut(level.path())
         if cut is None:
-            return digest_snapshot(self.copy_all(level), self.surroundings.decide)
+            walked = self._walk(level, None)
+            return digest_leaves(walked.tree, walked.leaves, self.surroundings.decide)
         # What a plan was wrong about makes no difference here: the trace of a run that learned of
         # it is that of a run that knew.
         walked = self._walk(level, cut)
         tree = without_floats_of_libraries(walked.tree, self._owns_module)
-        copied = take(tree, walked.leaves)
-        return digest_snapshot(copied, self._but_floats, Uncompared(cut.uncompared))
+        places = Uncompared(cut.uncompared)
+        return digest_leaves(tree, walked.leaves, self._but_floats, places)
 
     def _owns_module(self, name: str) -> bool:
         file = getattr(sys.modules.get(name), "__file__", None)
@@ -210,12 +249,12 @@ class States:
         """
         dead = self._known.dropped_within(level.site)
         walked = self._walk(level, Cut(dead) if dead else None)
-        return digest_snapshot(take(walked.tree, walked.leaves), self.surroundings.decide)
+        return digest_leaves(walked.tree, walked.leaves, self.surroundings.decide)
 
     def digest_of(self, roots: Mapping[str, Any]) -> str:
         """The digest of some objects and all that they reach."""
         walked = walk(roots, self._owns)
-        return digest_snapshot(take(walked.tree, walked.leaves))
+        return digest_leaves(walked.tree, walked.leaves)
 
     def _but_floats(self, scalar: Scalar) -> bool:
         """Where a plan says which values a clock reaches, Python's floats are compared."""

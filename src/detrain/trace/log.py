@@ -145,6 +145,10 @@ class TraceWriter:
         self.flush()
         os.fsync(self._file)
 
+    def sync_written(self) -> None:
+        """Make durable what was written so far. Any thread may call it."""
+        os.fsync(self._file)
+
     def close(self) -> None:
         """Close the file."""
         self.flush()

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from detrain.frameworks.torch import generators, loader, tensors
+from detrain.frameworks.torch import following, generators, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
+from detrain.frameworks.torch.still import StillTensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from detrain.frameworks.base import ArrayView
+    from detrain.frameworks.base import ArrayView, Follower, LiveLeaf, Still
+    from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
 __all__ = ["ADAPTER"]
@@ -33,6 +35,7 @@ class Torch:
 
     name = "torch"
     transparent = frozenset({"_parameters", "_buffers", "_modules"})
+    fast_words: Fill | None = None
 
     def __init__(self) -> None:
         self._before: tuple[bool, bool, bool] | None = None
@@ -142,9 +145,9 @@ class Torch:
         end: Callable[[], None] = handle.remove
         return end
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """Watch backward passes, optimizers, and what is left in the end."""
-        return GradientWatch(arrays).end
+        return GradientWatch(arrays, may_stay=may_stay).end
 
     def seed(self, seed: int) -> None:
         """Seed all devices."""
@@ -157,6 +160,18 @@ class Torch:
     def reposition(self, positions: Mapping[str, str]) -> None:
         """Put the default generators back."""
         generators.reposition(positions)
+
+    def follower(self) -> Follower:
+        """For the default generator of the CPU."""
+        return following.TorchFollower()
+
+    def is_generator(self, obj: Any) -> bool:
+        """A `torch.Generator`."""
+        return isinstance(obj, torch.Generator)
+
+    def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
+        """Put a `torch.Generator` to the first number of an address."""
+        following.rekey(obj, address, fill)
 
     def generator_state(self, obj: Any) -> Any:
         """The state of a `torch.Generator`."""
@@ -204,6 +219,17 @@ class Torch:
     def copy_out(self, obj: Any, into: memoryview) -> None:
         """Copy a tensor's bytes."""
         tensors.copy_out(obj, into)
+
+    def address(self, obj: Any) -> int | None:
+        """Where the elements begin, if they follow each other in the memory of the process."""
+        return tensors.address(obj)
+
+    def still(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> Still | None:
+        """Parameters, and what optimizers keep of them."""
+        if not self.gradient:
+            return None  # something was compiled: a hook on its update may compile it anew
+        found = StillTensors(leaves, objects)
+        return found if found.addresses else None
 
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Fill a tensor in place."""

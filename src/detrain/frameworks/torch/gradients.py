@@ -67,8 +67,9 @@ class _Stale:
 class GradientWatch:
     """Watches the gradients that some tensors have when it is made, until `end`."""
 
-    def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
-        self._used = ""
+    def __init__(self, tensors: Iterable[torch.Tensor], *, may_stay: bool = False) -> None:
+        """`may_stay` are those that nothing touches: each is known to be cleared in its turn."""
+        self._used, self._may_stay = "", may_stay
         self._stale: dict[int, _Stale] = {}
         self._handles = [register_optimizer_step_pre_hook(self._steps)]
         self._nodes: list[Any] = []  # a node, and the hook on it, live as long as somebody holds it
@@ -92,7 +93,7 @@ class GradientWatch:
         _end(self)
         for handle in self._handles:
             handle.remove()
-        left = any(stale.is_there() for stale in self._stale.values())
+        left = any(stale.is_there() for stale in self._stale.values()) and not self._may_stay
         self._handles, self._nodes, self._stale = [], [], {}
         return self._used or ("still holds it" if left else "")
 

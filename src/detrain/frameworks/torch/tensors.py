@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from detrain.state import ArrayFacts
 
-__all__ = ["compose", "copy_out", "create", "decompose", "fill", "plain", "view"]
+__all__ = ["address", "compose", "copy_out", "create", "decompose", "fill", "plain", "view"]
 
 _LARGE = 1 << 26
 
@@ -88,6 +88,13 @@ def copy_out(tensor: torch.Tensor, into: memoryview) -> None:
     """Copy the bytes in C order."""
     source = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
     torch.frombuffer(into, dtype=torch.uint8).copy_(source)
+
+
+def address(tensor: torch.Tensor) -> int | None:
+    """Where the bytes lie, if they lie in C order in the memory of this process."""
+    if tensor.device.type != "cpu" or not tensor.is_contiguous():
+        return None
+    return tensor.data_ptr()
 
 
 def fill(tensor: torch.Tensor, facts: ArrayFacts, data: memoryview) -> None:

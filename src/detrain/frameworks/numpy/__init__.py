@@ -12,23 +12,30 @@ from numpy.random import bit_generator
 
 from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
+from detrain.frameworks.numpy.keyed import NumpyFollower, philox_fill, rekey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from detrain.frameworks.base import Follower
+    from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
 __all__ = ["ADAPTER"]
+
+_GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.RandomState)
 
 
 class Numpy(Bare):
     """Answers for numpy."""
 
     name = "numpy"
+    fast_words = staticmethod(philox_fill)
 
     def __init__(self) -> None:
         self._entropy_seed, self._entropy_count = 0, 0
         self._plain_entropy: Any = None
+        self.followed: Callable[[int], int | None] | None = None
 
     def prepare(self) -> None:
         """Let generators that the program does not seed take their seed from the run's."""
@@ -44,6 +51,8 @@ class Numpy(Bare):
 
     def _entropy(self, bits: int) -> int:
         """What numpy asks the system for in `default_rng()` and the like."""
+        if self.followed is not None and (answer := self.followed(bits)) is not None:
+            return answer
         self._entropy_count += 1
         text = f"{self._entropy_seed} {self._entropy_count}".encode()
         return int.from_bytes(hashlib.blake2b(text).digest(), "little") % (1 << bits)
@@ -76,6 +85,18 @@ class Numpy(Bare):
         np.random.set_state((name, key, int(pos), int(has_gauss), float(gauss)))
         seed, count = positions.get("seeds", "0 0").split(" ")
         self._entropy_seed, self._entropy_count = int(seed), int(count)
+
+    def follower(self) -> Follower:
+        """For the functions of `numpy.random`, and generators that are made without a seed."""
+        return NumpyFollower(self)
+
+    def is_generator(self, obj: Any) -> bool:
+        """A `Generator`, a bit generator or a legacy `RandomState`."""
+        return isinstance(obj, _GENERATORS)
+
+    def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
+        """Put a generator object to the first number of an address."""
+        rekey(obj, address, fill)
 
     def generator_state(self, obj: Any) -> Any:
         """The state of a `Generator`, a bit generator or a legacy `RandomState`."""
@@ -165,6 +186,12 @@ class Numpy(Bare):
     def copy_out(self, obj: Any, into: memoryview) -> None:
         """Copy in C order."""
         np.frombuffer(into, np.uint8)[:] = np.ascontiguousarray(obj).reshape(-1).view(np.uint8)
+
+    def address(self, obj: Any) -> int | None:
+        """Where the elements begin, if they follow each other."""
+        if not obj.flags.c_contiguous:
+            return None
+        return int(obj.__array_interface__["data"][0])
 
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Write the elements in place."""
