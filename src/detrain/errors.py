@@ -8,6 +8,7 @@
     ├── ProgramChanged        script or environment are not the run's    → --fresh, --accept-changes
     ├── UncapturableState     a value that a checkpoint can't hold       → the message says where
     ├── ForeignFiles          a run from elsewhere would change files    → look, --trust-files
+    ├── StoreUnavailable      a store can't be reached or refuses        → mend it, try again
     ├── ResumeMismatch        the re-executed program took another way   → make it deterministic
     └── DamagedCheckpoint     a file is missing, torn, altered           → an older one is used
         └── NewerFormat       written by a newer DETrain                 → upgrade
@@ -27,6 +28,7 @@ __all__ = [
     "ProgramTooLarge",
     "ResumeMismatch",
     "RunLocked",
+    "StoreUnavailable",
     "UncapturableState",
     "UnknownRun",
     "UsageError",
@@ -107,6 +109,18 @@ class UncapturableState(DetrainError):
     def __init__(self, path: str, found: str, reason: str, action: str) -> None:
         self.path, self.found, self.reason, self.action = path, found, reason, action
         super().__init__(f"{path} is a {found}, which can't be captured: {reason}. {action}")
+
+
+class StoreUnavailable(DetrainError):
+    """A store can't be reached, or does not let us in."""
+
+    def __init__(self, address: str, error: Exception, tried: str) -> None:
+        self.address, self.error = address, error
+        super().__init__(
+            f"{address} can't be reached{tried}: {type(error).__name__}: {error}. What was "
+            "committed on this machine stays; check address, credentials and network, then try "
+            "again"
+        )
 
 
 class ResumeMismatch(DetrainError):

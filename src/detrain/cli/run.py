@@ -14,7 +14,7 @@ from detrain.analysis.project import Project, read_project
 from detrain.errors import DetrainError, ProgramTooLarge, UsageError
 from detrain.instrument.hook import Instrument
 from detrain.plan import Plan
-from detrain.runs.choose import Wanted, runs_root
+from detrain.runs.choose import Wanted, runs_address, runs_root
 from detrain.runtime.api import close_session, ending, open_session
 from detrain.runtime.hooks import Hooks
 from detrain.runtime.options import Options
@@ -38,7 +38,9 @@ __all__ = ["run"]
 @click.option("--keep", type=int, metavar="K", help="How many checkpoints are kept [3].")
 @click.option("--keep-every", type=int, metavar="N", help="Also keep one for every N steps.")
 @click.option("--digest-every", type=int, metavar="N", help="Steps between state digests [100].")
-@click.option("--runs", "root", metavar="DIR", help="Where runs live [.detrain or DETRAIN_RUNS].")
+@click.option(
+    "--runs", "root", metavar="DIR", help="Folder or s3://… of runs [.detrain or DETRAIN_RUNS]."
+)
 @click.option("--no-plan", is_flag=True, help="Save all that is reachable, needed or not.")
 @click.option("--audit", is_flag=True, help="Watch after every checkpoint what it left out.")
 @click.option("--quiet", is_flag=True, help="Say nothing but what needs attention.")
@@ -79,6 +81,7 @@ def run(
         accept_changes=accept_changes,
         trust_files=trust_files,
         version=__version__,
+        address=runs_address(root),
     )
     options = Options(quiet=quiet, use_plan=not no_plan, audit=audit).typing(
         save_every=save_every,

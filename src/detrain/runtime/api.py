@@ -14,9 +14,11 @@ from detrain import __version__
 from detrain.capture.own import not_a_library
 from detrain.errors import UsageError
 from detrain.plan import Plan
-from detrain.runs.choose import Wanted, choose, runs_root, script_digest
+from detrain.runs.choose import Wanted, choose, runs_address, runs_root, script_digest
+from detrain.runs.mirror import Mirror
 from detrain.runtime.attempt import Opening
 from detrain.runtime.crash import crash_point
+from detrain.runtime.notice import Notices
 from detrain.runtime.options import Options
 from detrain.runtime.roots import Owns
 from detrain.runtime.session import Session
@@ -49,10 +51,37 @@ def open_session(
     `owns` says which files are the program's; with `world`, what it asks and writes is done once.
     `plan` says what its checkpoints may leave out.
     """
-    global _active
     if _active is not None:
         raise UsageError(f"this process is at work on run {_active.folder.name!r} already")
+    mirror = None
+    if wanted.address is not None:
+        mirror = Mirror(wanted.address, wanted.root, _say)
+    try:
+        return _open(wanted, options, owns, world, plan, mirror)
+    except BaseException:
+        if mirror is not None:
+            mirror.end()
+        raise
+
+
+def _say(text: str) -> None:
+    Notices(quiet=False).say(text)
+
+
+def _open(
+    wanted: Wanted,
+    options: Options,
+    owns: Owns,
+    world: bool,
+    plan: Plan | None,
+    mirror: Mirror | None,
+) -> Session:
+    global _active
+    if mirror is not None:
+        mirror.heads()
     folder, record = choose(wanted)
+    if mirror is not None:
+        mirror.open(folder.name)
     opening = Opening(
         folder,
         record,
@@ -65,6 +94,7 @@ def open_session(
         quiet=options.quiet,
         plan=plan,
         use_plan=options.use_plan,
+        mirror=mirror,
     )
     session = Session(opening, options)
     session.attempt.start()
@@ -205,6 +235,7 @@ def run(
             fresh=fresh,
             accept_changes=accept_changes,
             version=__version__,
+            address=runs_address(runs),
         )
         session, owned = open_session(wanted, options), True
     else:

@@ -26,6 +26,7 @@ from detrain.frameworks.base import Framework
 from detrain.plan import Plan, encode_plan
 from detrain.runs.folder import RunFolder
 from detrain.runs.lock import RunLock
+from detrain.runs.mirror import Mirror
 from detrain.runs.records import Attempt as AttemptRecord
 from detrain.runs.records import Outcome, RunRecord
 from detrain.runtime.committing import Marks
@@ -57,6 +58,8 @@ class Opening:
     quiet: bool = False
     plan: Plan | None = None
     use_plan: bool = True
+    mirror: Mirror | None = None
+    """Brings what is committed to the store that the run lives in."""
 
     @property
     def plan_digest(self) -> str:
@@ -196,6 +199,8 @@ class Attempt:
                 plan=self._opening.plan_digest,
             )
         )
+        if self._opening.mirror is not None:
+            self._opening.mirror.push()
 
     def keep(self, observation: Observation) -> None:
         """Keep an answer that the running program got, if such answers decide how it goes."""
@@ -224,6 +229,8 @@ class Attempt:
         """Give up what only checkpoints before the oldest kept one needed."""
         if self._files is not None:
             self._files.journal.discard(oldest.journal)
+        if self._opening.mirror is not None:
+            self._opening.mirror.push()
 
     def go_live(self, manifest: Manifest) -> None:
         """The program is rebuilt: cut everything back to the checkpoint and go on from there."""
@@ -258,6 +265,8 @@ class Attempt:
                 framework.release()
             self._output.stop()
             self._output.close()
+            if self._opening.mirror is not None:
+                self._opening.mirror.end()
             self._lock.release()
 
     def trace_digest(self) -> str:

@@ -188,9 +188,11 @@ class Torch:
         return kind()
 
     def computes(self, obj: Any) -> bool:
-        """Layers, their functions, optimizers, schedulers."""
+        """Layers, their functions, optimizers, schedulers, scalers."""
         module = getattr(obj, "__module__", None) or ""
-        return module.startswith(("torch.nn.", "torch.optim.")) or module == "torch.nn"
+        return (
+            module.startswith(("torch.nn.", "torch.optim.", "torch.amp.")) or module == "torch.nn"
+        )
 
     def encode_value(self, obj: Any) -> str | None:
         """dtypes, devices, layouts, memory formats and shapes."""
