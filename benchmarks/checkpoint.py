@@ -10,8 +10,8 @@ train the same model in the same process, one after the other in blocks of steps
 rounds; figures are medians over rounds. Each block is compared with the plain one of its round.
 
 - *lost*: how much longer the steps of a block take than those of the plain block.
-- *stall*: time per checkpoint in which training stands still: in the call that saves, in waiting for
-  the checkpoint before, in the head of the loop, before an update that waits for the copy.
+- *stall*: time per checkpoint in which training stands still: in the call that saves, in waiting
+  for the checkpoint before, in the head of the loop, before an update that waits for the copy.
 - *durable*: from the moment whose state is saved until a crash can't lose it any more. For DETrain
   that includes the iteration which confirms the checkpoint.
 - *CPU*: seconds of this process and its children per checkpoint, beyond those of plain steps.
