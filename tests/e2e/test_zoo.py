@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow
 ZOO = sorted((Path(__file__).parents[2] / "examples" / "torch").glob("[01]*.py"))
 KILLS = int(os.environ.get("DETRAIN_ZOO_KILLS", "2"))
 
-# Draws in loader workers are outside the promise yet: these two load in the main process.
-ARGS = {"02": ["--num-workers", "0"], "14": ["--num-workers", "0"]}
+# What these draw for samples is keyed under DETrain, and not without: their bits differ.
+KEYED = {"02", "07", "14"}
 UNSEEDED = {"05", "11"}
 # A replay memory of thousands of objects, and thousands of steps.
 EVERY = {"15": ("150", "400"), "08": ("30", "25"), "16": ("40", "50")}
@@ -33,10 +33,6 @@ EVERY = {"15": ("150", "400"), "08": ("30", "25"), "16": ("40", "50")}
 def options(script):
     save, digest = EVERY.get(script.name[:2], ("9", "5"))
     return ("--save-every", save, "--digest-every", digest, "--seed", "4")
-
-
-def args_of(script):
-    return ARGS.get(script.name[:2], [])
 
 
 def lines(log):
@@ -59,7 +55,7 @@ def whole(warm, tmp_path_factory):
     def get(script):
         if script not in done:
             runner = Runner(warm, tmp_path_factory.mktemp(script.stem))
-            ended = runner.run(script, "it", *options(script), args=args_of(script))
+            ended = runner.run(script, "it", *options(script))
             assert ended.code == 0, ended.stderr
             done[script] = runner
         return done[script]
@@ -141,12 +137,12 @@ def test_killed_and_resumed(whole, warm, tmp_path, script):
         runner = Runner(warm, tmp_path / str(number))
         for kill in kills:
             how = {"kill_after": kill} if isinstance(kill, float) else {"crash": kill}
-            ended = runner.run(script, "it", *options(script), args=args_of(script), **how)
+            ended = runner.run(script, "it", *options(script), **how)
             assert ended.code in (0, -9), ended.stderr
             if ended.code == 0:
                 break
         else:
-            last = runner.run(script, "it", *options(script), args=args_of(script))
+            last = runner.run(script, "it", *options(script))
             assert last.code == 0, last.stderr
         found = runner.show("it")
         assert any(found["resumes"]) or isinstance(kills[0], float), kills
@@ -157,12 +153,12 @@ def test_killed_and_resumed(whole, warm, tmp_path, script):
 
 
 @pytest.mark.parametrize(
-    "script", [s for s in ZOO if s.name[:2] not in UNSEEDED], ids=lambda path: path.stem
+    "script", [s for s in ZOO if s.name[:2] not in UNSEEDED | KEYED], ids=lambda path: path.stem
 )
 def test_the_bits_are_those_without_detrain(whole, tmp_path, script):
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
     plain = subprocess.run(
-        [sys.executable, str(script), *args_of(script)],
+        [sys.executable, str(script)],
         cwd=tmp_path, env=env, capture_output=True,
     )  # fmt: skip
     assert plain.returncode == 0, plain.stderr
@@ -172,6 +168,19 @@ def test_the_bits_are_those_without_detrain(whole, tmp_path, script):
     for name, content in theirs.items():
         if not re.search(r"\.(pt|pth|tar)$", name):
             assert mine[name] == content, name
+
+
+@pytest.mark.parametrize(
+    "script", [s for s in ZOO if "--num-workers" in s.read_text()], ids=lambda path: path.stem
+)
+def test_the_bits_are_the_same_for_any_number_of_workers(whole, warm, tmp_path, script):
+    reference = whole(script)
+    for number in ("0", "3"):
+        runner = Runner(warm, tmp_path / number)
+        ended = runner.run(script, "it", *options(script), args=["--num-workers", number])
+        assert ended.code == 0, ended.stderr
+        assert runner.show("it")["state_digest"] == reference.show("it")["state_digest"]
+        assert lines(runner.log("it")) == lines(reference.log("it"))
 
 
 def test_there_are_sixteen():

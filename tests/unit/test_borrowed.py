@@ -15,6 +15,7 @@ from detrain.checkpoint.commit import (
 )
 from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.manifest import Manifest, SavedLevel
+from detrain.checkpoint.retention import Retention
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint
@@ -71,11 +72,11 @@ def test_what_was_borrowed_is_lent_on_from_where_it_lies(pair):
 def test_a_file_that_lends_is_kept(store, pair):
     outer, inner = pair
     publish(store, manifest(2, inner))  # names the outer file only as a lender
-    retire(store, 1, lambda _: None, {})
+    retire(store, Retention(last=1), lambda _: None, {})
     assert outer.file in store.names()
     assert load_newest(store, lambda error, _: pytest.fail(str(error))).step == 2
     publish(store, manifest(3, save_state(store, snapshot(y=DATA), "3")))
-    retire(store, 1, lambda _: None, {})
+    retire(store, Retention(last=1), lambda _: None, {})
     assert store.names() == ["0000000003.json", "3.safetensors"]
 
 

@@ -10,6 +10,7 @@ import pytest
 from detrain.checkpoint.commit import load_newest, manifest_steps, verified_arrays
 from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.lending import WORTH_A_FILE
+from detrain.checkpoint.retention import Retention
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.checkpoint.store import LocalStore
 from detrain.runtime.committing import Committing, LevelParts, Marks, Order
@@ -45,7 +46,7 @@ class Bench:
     def commit(self, step, cut, *around):
         made = order(step, cut, *around)
         self.committing.begin(made)
-        self.committing.publish(made, lambda: None, self.keep, {})
+        self.committing.publish(made, lambda: None, Retention(self.keep), {})
         self.committing.writer.wait()
         return made
 

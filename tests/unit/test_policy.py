@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from detrain.checkpoint.policy import SaveEvery, parse_save_every
-from detrain.checkpoint.retention import garbage, retired
 from detrain.errors import UsageError
 
 
@@ -35,16 +32,3 @@ def test_due():
     assert SaveEvery(seconds=3).due(1, 3)
     assert not SaveEvery(seconds=3).due(0, 1e9)  # nothing new to save
     assert not SaveEvery().due(10**9, 1e9)
-
-
-@given(st.sets(st.integers(0, 1000)), st.integers(1, 10))
-def test_the_last_ones_are_kept(steps, keep):
-    gone = retired(steps, keep)
-    kept = steps - set(gone)
-    assert len(kept) == min(keep, len(steps))
-    assert not gone or max(gone) < min(kept)
-
-
-@given(st.sets(st.text()), st.sets(st.text()))
-def test_nothing_named_is_garbage(files, named):
-    assert set(garbage(files, named)) == files - named

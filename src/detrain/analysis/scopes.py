@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["COMPREHENSION", "Code", "Module", "Scope", "read_modules"]
+__all__ = ["COMPREHENSION", "Code", "Module", "Scope", "last_name", "own_nodes", "read_modules"]
 
 Code = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -82,19 +82,26 @@ class Scope:
         return tuple(each.arg for each in (*names, *([a.kwarg] if a.kwarg else [])))
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """What runs in its own frame, or in that of a comprehension in it."""
+        return list(own_nodes(self.node))
+
+    @cached_property
     def yields(self) -> bool:
         """Whether a function is a generator function."""
-        return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in own_nodes(self.node))
+        return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in self.nodes)
 
     @cached_property
     def is_small(self) -> bool:
         """Whether a function is so small and plain that each call of it can be told apart."""
         if self.inner or self.captured or self.yields:
             return False
-        nodes = list(own_nodes(self.node))
-        return len(nodes) <= _SMALL and not any(
-            isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in nodes
-        )
+        return len(self.nodes) <= _SMALL and not self.loops
+
+    @cached_property
+    def loops(self) -> bool:
+        """Whether a loop is written in it."""
+        return any(isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in self.nodes)
 
 
 @dataclass(eq=False)
@@ -111,6 +118,15 @@ class Module:
     def prefix(self) -> str:
         """What stands before names of this module in the whole program."""
         return "" if self.is_script else self.name.replace(".", "/") + ":"
+
+
+def last_name(node: ast.AST | None) -> str:
+    """The last name of what is called or marked: `c` of `a.b.c(…)`."""
+    while isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:

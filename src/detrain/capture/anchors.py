@@ -17,9 +17,19 @@ import xxhash
 from detrain.state import LEFT_OUT, PLAIN, Node, Ref, StateTree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-__all__ = ["DEAD", "FULL", "REBUILT", "content_of", "is_addressed", "variable_of", "with_anchors"]
+__all__ = [
+    "DEAD",
+    "FULL",
+    "REBUILT",
+    "content_of",
+    "is_addressed",
+    "is_field",
+    "root_of",
+    "variable_of",
+    "with_anchors",
+]
 
 FULL, REBUILT, DEAD = 0, 1, 2
 """How an object is walked; what is reached in two ways, in the first of them."""
@@ -50,6 +60,17 @@ def variable_of(path: str) -> str:
     """The variable that a path begins with: `__main__/data` of `__main__/data.train[3]`."""
     found = re.match(r"[^/]*/[^.\['(]*", path)
     return found[0] if found is not None else path
+
+
+def is_field(place: str) -> bool:
+    """Whether a place is not a variable but a field below one: `__main__/data.train`."""
+    return variable_of(place) != place
+
+
+def root_of(path: str, roots: Iterable[str]) -> str:
+    """The innermost of some places that a path lies at or below; its variable if there is none."""
+    found = [r for r in roots if path == r or (path.startswith(r) and path[len(r)] in ".['(")]
+    return max(found, key=len, default=variable_of(path))
 
 
 def content_of(nodes: Sequence[Node], paths: Sequence[str], modes: Sequence[int]) -> dict[str, str]:

@@ -123,6 +123,9 @@ class DictForm(Form):
                 constant = decode_scalar(key)
                 if methods.__contains__(live, constant):
                     yield value, methods.__getitem__(live, constant)
+        for name, ref in node.fields:
+            if name == "default_factory" and isinstance(live, defaultdict):
+                yield ref, live.default_factory
         yield from field_pairs(node, live)
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:

@@ -23,7 +23,7 @@ from detrain.checkpoint.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from detrain.checkpoint.retention import garbage, retired
+from detrain.checkpoint.retention import Retention, garbage, retired
 from detrain.errors import DamagedCheckpoint
 from detrain.trace.digest import digest_array
 
@@ -156,7 +156,7 @@ def publish(store: Store, manifest: Manifest) -> None:
 
 def retire(
     store: Store,
-    keep: int,
+    rule: Retention,
     reached: Callable[[str], None],
     known: dict[int, Manifest],
     in_use: Collection[str] = (),
@@ -167,9 +167,10 @@ def retire(
     that the next manifest may name. None if a kept one is damaged: what it named is not known, and
     nothing is collected.
     """
-    gone = retired(manifest_steps(store), keep)
-    if gone:
-        store.remove(f"{step:010d}{_MANIFEST}" for step in gone)
+    with store.protecting() as protected:
+        gone = retired(manifest_steps(store), rule, protected)
+        if gone:
+            store.remove(f"{step:010d}{_MANIFEST}" for step in gone)
     reached("manifests-retired")
     try:
         kept = [known.get(step) or read_checkpoint(store, step) for step in manifest_steps(store)]
@@ -189,7 +190,7 @@ def retire(
 def manifest_steps(store: Store) -> list[int]:
     """The steps that have a checkpoint, ascending."""
     found = [name.removesuffix(_MANIFEST) for name in store.names() if name.endswith(_MANIFEST)]
-    return sorted(int(step) for step in found if step.isdigit())
+    return sorted(int(step) for step in found if step.isascii() and step.isdigit())
 
 
 def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
@@ -241,19 +242,22 @@ def _borrowed_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
 def load_newest(
     store: Store,
     damaged: Callable[[DamagedCheckpoint, int], None],
+    check: Callable[[Manifest], None] = lambda _: None,
     verified: dict[str, dict[str, memoryview]] | None = None,
 ) -> Manifest | None:
     """The newest checkpoint that is good in every byte; None if there is none at all.
 
     `damaged` is told of each newer one that is not. If all are damaged that is an error: starting
-    over by oneself would throw the run away. `verified` is given the arrays of its states, by the
-    names of their files, so that nobody need verify them again.
+    over by oneself would throw the run away. `check` raises one of what else may be wrong.
+    `verified` is given the arrays of its states, by the names of their files, so that nobody need
+    verify them again.
     """
     steps = manifest_steps(store)
     first: DamagedCheckpoint | None = None
     for step in reversed(steps):
         try:
             manifest = read_checkpoint(store, step)
+            check(manifest)
             states = {state.file: state for state in manifest.states()}.values()
             arrays = {state.file: verified_arrays(store, state) for state in states}
             if verified is not None:

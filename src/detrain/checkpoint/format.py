@@ -109,7 +109,7 @@ def read_arrays(path: Path) -> dict[str, memoryview]:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except OSError as error:
         raise DamagedCheckpoint(str(path), f"can't be read: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedCheckpoint(str(path), f"its header is malformed: {error}") from error
     if hasattr(mmap, "MADV_WILLNEED"):
         mapped.madvise(mmap.MADV_WILLNEED)  # all of it will be read, from several places at once
@@ -117,7 +117,7 @@ def read_arrays(path: Path) -> dict[str, memoryview]:
     found, end = {}, 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
         start, stop = entry.data_offsets
-        expected = math.prod(entry.shape) * _SIZES.get(entry.dtype, 0)
+        expected = _count(entry.shape, len(body)) * _SIZES.get(entry.dtype, 0)
         if start != end or stop < start or stop > len(body) or stop - start != expected:
             raise DamagedCheckpoint(
                 str(path),
@@ -129,3 +129,15 @@ def read_arrays(path: Path) -> dict[str, memoryview]:
     if end != len(body):
         raise DamagedCheckpoint(str(path), f"{len(body) - end} bytes follow the last array")
     return found
+
+
+def _count(shape: tuple[int, ...], most: int) -> int:
+    """The number of elements; -1 if a size is negative or there are more than `most`."""
+    if any(size < 0 for size in shape):
+        return -1
+    count = 0 if 0 in shape else 1
+    for size in shape:
+        count *= size
+        if count > most:
+            return -1
+    return count

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from detrain.checkpoint.sound import check_manifest
 from detrain.errors import DamagedCheckpoint, NewerFormat
 from detrain.state import Scalar, StateTree
 from detrain.trace.digest import digest_text
@@ -147,7 +148,7 @@ def decode_manifest(raw: bytes, file: str) -> Manifest:
     """Read a manifest; `DamagedCheckpoint` names `file` if it can't be."""
     try:
         envelope = msgspec.json.decode(raw, type=_Envelope)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedCheckpoint(file, f"is not a whole manifest: {error}") from error
     if envelope.version > VERSION:
         raise NewerFormat(file, envelope.version, VERSION)
@@ -157,6 +158,8 @@ def decode_manifest(raw: bytes, file: str) -> Manifest:
             file, f"was altered: its digest is {found}, {envelope.digest} was written"
         )
     try:
-        return msgspec.json.decode(envelope.body, type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        manifest = msgspec.json.decode(envelope.body, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedCheckpoint(file, f"is not a manifest: {error}") from error
+    check_manifest(manifest, file)
+    return manifest

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from detrain.frameworks.base import LiveLeaf, Still
+    from detrain.rng import Fill
 
 __all__ = ["Bare"]
 
@@ -16,6 +17,7 @@ class Bare:
     """Half an adapter: it says no to every question of `base.Framework` that can be denied."""
 
     transparent: frozenset[str] = frozenset()
+    fast_words: Fill | None = None
 
     @property
     def gradient(self) -> str:
@@ -67,13 +69,17 @@ class Bare:
         """There are no graphs."""
         return None
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """There are no gradients."""
         return lambda: ""
 
     def still(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> Still | None:
         """An array may be changed at any time, and nobody is told."""
         return None
+
+    def computes(self, obj: Any) -> bool:
+        """Nothing of its own needs to be named by a checkpoint."""
+        return False
 
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Arrays have no fields."""

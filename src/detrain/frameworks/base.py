@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
-__all__ = ["ArrayView", "Framework", "LiveLeaf", "Positioned", "Still"]
+__all__ = ["ArrayView", "Follower", "Framework", "LiveLeaf", "Positioned", "Still"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,22 @@ class Still(Protocol):
         """No longer; gives those that were changed since. Called by `settle` itself, too."""
 
 
+class Follower(Protocol):
+    """What makes the global generators of one framework follow addresses; see `following`."""
+
+    name: str
+    """The framework's."""
+
+    def begin(self) -> None:
+        """Remember where the generators stand."""
+
+    def follow(self, address: Address, words: memoryview) -> None:
+        """Begin anew, with these 312 words of 64 bits; what is asked of the system, likewise."""
+
+    def end(self) -> None:
+        """Put the generators back where they stood at `begin`."""
+
+
 class Framework(Protocol):
     """One framework's answers."""
 
@@ -95,6 +112,9 @@ class Framework(Protocol):
 
     transparent: frozenset[str]
     """Fields left out when a part is named: `model.fc`, not `model._modules['fc']`."""
+
+    fast_words: Fill | None
+    """A way to the numbers of an address that is faster than `rng.fill`, if it has one."""
 
     @property
     def gradient(self) -> str:
@@ -142,11 +162,11 @@ class Framework(Protocol):
         Gives what ends the watch; None if the array has no graph.
         """
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """Watch the gradients that arrays have now, until what this gives is called.
 
         That says what was done with one of them instead of clearing it; "" if all were cleared
-        before anything used them.
+        before anything used them, or not touched at all if they `may_stay`.
         """
 
     def seed(self, seed: int) -> None:
@@ -166,6 +186,21 @@ class Framework(Protocol):
 
     def new_generator(self, kind: type[Any]) -> Any:
         """A generator object of that class, in any state."""
+
+    def computes(self, obj: Any) -> bool:
+        """Whether a function or class of the framework's only computes: no file, no process.
+
+        A checkpoint may name such ones, and no others, where the program has not set them up.
+        """
+
+    def follower(self) -> Follower:
+        """A new way to make the global generators follow addresses."""
+
+    def is_generator(self, obj: Any) -> bool:
+        """Whether an object is a generator of random numbers that can be put into a state."""
+
+    def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
+        """Put a generator object to the first number of an address."""
 
     def encode_value(self, obj: Any) -> str | None:
         """An immutable value of the framework (a dtype, a device) as text; None if it is none."""

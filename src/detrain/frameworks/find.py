@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from detrain.frameworks.base import Framework
 
 __all__ = [
+    "FOLLOWER_WORDS",
+    "NAMES",
     "ImportWatch",
     "Positions",
     "by_name",
     "live_bytes",
     "loaded",
     "memory_at",
+    "place_of",
     "positions_now",
     "reposition",
 ]
@@ -38,6 +41,17 @@ Positions = dict[str, dict[str, str]]
 """Where global generators stand, by framework and generator, as text."""
 
 ADAPTERS = {"numpy": "detrain.frameworks.numpy", "torch": "detrain.frameworks.torch"}
+
+NAMES = (stdlib.ADAPTER.name, *ADAPTERS)
+"""All frameworks that there are adapters for."""
+
+FOLLOWER_WORDS = 312
+"""How many 64-bit words of an address each framework's global generators begin with."""
+
+
+def place_of(name: str) -> int:
+    """The number of a framework in a fixed order, whether it is imported or not."""
+    return 0 if name == stdlib.ADAPTER.name else 1 + list(ADAPTERS).index(name)
 
 
 @cache

@@ -6,15 +6,20 @@ import os
 import platform
 import random
 import sys
+import threading
 from array import array
 from typing import TYPE_CHECKING, Any
 
 from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
+from detrain.frameworks.mersenne import WORDS, Twister
+from detrain.rng import HELD, entropy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from detrain.frameworks.base import Follower
+    from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
 __all__ = ["ADAPTER"]
@@ -50,19 +55,32 @@ class Stdlib(Bare):
         state = tuple(array("I", bytes.fromhex(words)))
         random.setstate((int(version), state, None if spare == "None" else float(spare)))
 
+    def follower(self) -> Follower:
+        """For the functions of `random`, and `random.Random()` without a seed."""
+        return _RandomFollower()
+
+    def is_generator(self, obj: Any) -> bool:
+        """A `random.Random`; one that draws from the system has no state."""
+        return isinstance(obj, random.Random) and not isinstance(obj, random.SystemRandom)
+
+    def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
+        """Put a `random.Random` to the first number of an address."""
+        Twister(obj).put(memoryview(fill(address, HELD, WORDS)).cast("B"))
+
     def generator_state(self, obj: Any) -> Any:
         """The state of a `random.Random`; one that draws from the system has none."""
-        if isinstance(obj, random.Random) and not isinstance(obj, random.SystemRandom):
-            return obj.getstate()
-        return None
+        return obj.getstate() if self.is_generator(obj) else None
 
     def set_generator_state(self, obj: Any, state: Any) -> None:
         """Put a `random.Random` back."""
         obj.setstate(state)
 
     def new_generator(self, kind: type[Any]) -> Any:
-        """A `random.Random` or subclass."""
-        return kind(0)
+        """A `random.Random`; a subclass is made without its constructor."""
+        if not issubclass(kind, random.Random):
+            raise TypeError(f"{kind} is no random.Random")
+        make: Any = random.Random.__new__
+        return make(kind)
 
     def encode_value(self, obj: Any) -> str | None:
         """No values of its own: `capture.forms` knows the standard library's."""
@@ -99,5 +117,46 @@ class Stdlib(Bare):
         """A new array with those items."""
         return bytearray(data) if kind is bytearray else array(facts.dtype, bytes(data))
 
+
+class _RandomFollower:
+    """The functions of `random`. `Random()` asks the address for its seed instead of the system."""
+
+    name = "python"
+
+    def __init__(self) -> None:
+        self._twister = Twister(_GLOBAL)
+        self._before: Any = None
+        self._address: Address | None = None
+        self._asked = 0
+
+    def begin(self) -> None:
+        self._before = self._twister.state(), vars(random.Random)["seed"]
+        # The threads of queues make generators too, for the names of files.
+        thread = threading.get_ident()
+
+        def seed(generator: random.Random, a: Any = None, version: int = 2) -> None:
+            asks = a is None and threading.get_ident() == thread
+            _plain_seed(generator, self._entropy() if asks else a, version)
+
+        random.Random.seed = seed  # type: ignore[method-assign, assignment]
+
+    def follow(self, address: Address, words: memoryview) -> None:
+        self._address, self._asked = address, 0
+        self._twister.put(words)
+
+    def end(self) -> None:
+        state, seed = self._before
+        random.Random.seed = seed  # type: ignore[method-assign]
+        self._twister.set_state(state)
+
+    def _entropy(self) -> int | None:
+        if self._address is None:
+            return None
+        self._asked += 1
+        return entropy(self._address, 0, self._asked, 256)
+
+
+_GLOBAL: random.Random = vars(random)["_inst"]
+_plain_seed = random.Random.seed
 
 ADAPTER = Stdlib()

@@ -11,12 +11,14 @@ from types import FrameType, TracebackType
 from typing import Any, Generic, TypeVar
 
 from detrain import __version__
-from detrain.capture.walk import not_a_library
+from detrain.capture.own import not_a_library
 from detrain.errors import UsageError
 from detrain.plan import Plan
-from detrain.runs.choose import Wanted, choose, runs_root, script_digest
+from detrain.runs.choose import Wanted, choose, runs_address, runs_root, script_digest
+from detrain.runs.mirror import Mirror
 from detrain.runtime.attempt import Opening
 from detrain.runtime.crash import crash_point
+from detrain.runtime.notice import Notices
 from detrain.runtime.options import Options
 from detrain.runtime.roots import Owns
 from detrain.runtime.session import Session
@@ -49,10 +51,37 @@ def open_session(
     `owns` says which files are the program's; with `world`, what it asks and writes is done once.
     `plan` says what its checkpoints may leave out.
     """
-    global _active
     if _active is not None:
         raise UsageError(f"this process is at work on run {_active.folder.name!r} already")
+    mirror = None
+    if wanted.address is not None:
+        mirror = Mirror(wanted.address, wanted.root, _say)
+    try:
+        return _open(wanted, options, owns, world, plan, mirror)
+    except BaseException:
+        if mirror is not None:
+            mirror.end()
+        raise
+
+
+def _say(text: str) -> None:
+    Notices(quiet=False).say(text)
+
+
+def _open(
+    wanted: Wanted,
+    options: Options,
+    owns: Owns,
+    world: bool,
+    plan: Plan | None,
+    mirror: Mirror | None,
+) -> Session:
+    global _active
+    if mirror is not None:
+        mirror.heads()
     folder, record = choose(wanted)
+    if mirror is not None:
+        mirror.open(folder.name)
     opening = Opening(
         folder,
         record,
@@ -60,10 +89,12 @@ def open_session(
         owns,
         crash_point(),
         accept_changes=wanted.accept_changes,
+        trust_files=wanted.trust_files,
         world=world,
         quiet=options.quiet,
         plan=plan,
         use_plan=options.use_plan,
+        mirror=mirror,
     )
     session = Session(opening, options)
     session.attempt.start()
@@ -177,6 +208,7 @@ def run(
     runs: str | Path | None = None,
     save_every: str | int | None = None,
     keep: int | None = None,
+    keep_every: int | None = None,
     digest_every: int | None = None,
     fresh: bool = False,
     accept_changes: bool = False,
@@ -189,7 +221,9 @@ def run(
     """
     session, owned = _active, False
     before = Options() if session is None else session.options
-    options = before.asked(save_every=save_every, keep=keep, digest_every=digest_every)
+    options = before.asked(
+        save_every=save_every, keep=keep, keep_every=keep_every, digest_every=digest_every
+    )
     if session is None:
         script = Path(sys.argv[0]).absolute()
         wanted = Wanted(
@@ -201,6 +235,7 @@ def run(
             fresh=fresh,
             accept_changes=accept_changes,
             version=__version__,
+            address=runs_address(runs),
         )
         session, owned = open_session(wanted, options), True
     else:

@@ -25,6 +25,7 @@ from detrain.checkpoint.manifest import Borrowed, Manifest, SavedLevel, SavedLoo
 from detrain.checkpoint.writer import Writer
 
 if TYPE_CHECKING:
+    from detrain.checkpoint.retention import Retention
     from detrain.checkpoint.snapshot import Snapshot
     from detrain.checkpoint.store import LocalStore
     from detrain.state import Scalar
@@ -121,10 +122,14 @@ class Committing:
         self.writer.submit(partial(self._write, order))
 
     def publish(
-        self, order: Order, sync: Callable[[], None], keep: int, kept: dict[str, tuple[str, ...]]
+        self,
+        order: Order,
+        sync: Callable[[], None],
+        rule: Retention,
+        kept: dict[str, tuple[str, ...]],
     ) -> None:
         """Publish a checkpoint that was begun. `sync` makes the run's own files durable."""
-        self.writer.submit(partial(self._publish, order, sync, keep, kept))
+        self.writer.submit(partial(self._publish, order, sync, rule, kept))
 
     def tell(self) -> list[tuple[int, BaseException]]:
         """What has failed since the last time: steps and reasons."""
@@ -187,7 +192,11 @@ class Committing:
         return {digest: place for each in states for digest, place in each.lends().items()}
 
     def _publish(
-        self, order: Order, sync: Callable[[], None], keep: int, kept: dict[str, tuple[str, ...]]
+        self,
+        order: Order,
+        sync: Callable[[], None],
+        rule: Retention,
+        kept: dict[str, tuple[str, ...]],
     ) -> None:
         try:
             if order.failure is not None:
@@ -199,7 +208,7 @@ class Committing:
             self.newest = order.step
             self._published[order.step] = manifest
             in_use = self._in_use()
-            self._oldest = retire(self._store, keep, self._reached, self._published, in_use)
+            self._oldest = retire(self._store, rule, self._reached, self._published, in_use)
         except (OSError, Abandoned) as error:
             self._failures.append((order.step, error))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from detrain.checkpoint.policy import SaveEvery, parse_save_every
+from detrain.checkpoint.retention import Retention
 from detrain.errors import UsageError
 
 __all__ = ["DEFAULT_SAVE_EVERY", "Options"]
@@ -19,6 +20,7 @@ class Options:
 
     save_every: SaveEvery = DEFAULT_SAVE_EVERY
     keep: int = 3
+    keep_every: int | None = None
     digest_every: int = 100
     quiet: bool = False
     use_plan: bool = True
@@ -27,6 +29,11 @@ class Options:
     """Whether that is watched after every checkpoint, rather than after a loop's first."""
     typed: frozenset[str] = frozenset()
     """Options typed on the command line: what the program asks for changes others only."""
+
+    @property
+    def retention(self) -> Retention:
+        """Which checkpoints are kept."""
+        return Retention(self.keep, self.keep_every)
 
     def asked(self, **wanted: str | int | None) -> Options:
         """With what a program asks for, where it asks and nothing else was typed."""
@@ -44,8 +51,8 @@ class Options:
         for name, value in given.items():
             if name == "save_every":
                 changes[name] = parse_save_every(str(value))
-            elif name in ("keep", "digest_every"):
-                least = 1 if name == "keep" else 0
+            elif name in ("keep", "keep_every", "digest_every"):
+                least = 0 if name == "digest_every" else 1
                 if int(value) < least:
                     raise UsageError(f"{name}: expected a number from {least} on, found {value}")
                 changes[name] = int(value)

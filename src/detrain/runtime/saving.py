@@ -187,7 +187,7 @@ class Saving:
         if not self._holds_good(held, self.release()):
             held.order.cut.give_up()
             return
-        self._committing.publish(held.order, sync, self.options.keep, self._kept())
+        self._committing.publish(held.order, sync, self.options.retention, self._kept())
         self.last_step, self._last_time = held.order.step, self._clock()
 
     def tell(self) -> None:

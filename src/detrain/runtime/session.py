@@ -389,7 +389,9 @@ class Session:
         self._saving.release()
         audit = self._audit(level) if watched else None
         overlap = level.head.overlap if isinstance(level.head, Snapshot) else None
-        self._saving.hold(level, self.step, marks, Watch(walked, audit, overlap))
+        may_stay = self._states.may_leave_gradients(level)
+        watch = Watch(walked, audit, overlap, may_stay=may_stay)
+        self._saving.hold(level, self.step, marks, watch)
         return True
 
     def _audit(self, level: Level) -> Audit | None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from detrain.capture.anchors import variable_of
+from detrain.capture.anchors import is_field, root_of
 from detrain.capture.content import digest_live
 from detrain.capture.frames import is_plain
 from detrain.capture.restore import restore
@@ -20,11 +20,11 @@ from detrain.checkpoint.commit import verified_arrays
 from detrain.checkpoint.manifest import SavedState
 from detrain.checkpoint.snapshot import Snapshot, digest_leaves, take, take_overlapped
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import ResumeMismatch
+from detrain.errors import DamagedCheckpoint, ResumeMismatch
 from detrain.frameworks.base import Still
 from detrain.frameworks.find import reposition
 from detrain.runtime.level import Level
-from detrain.runtime.places import fields_in
+from detrain.runtime.places import split_place, without_elements
 from detrain.runtime.planned import Cut, Planned, Uncompared
 from detrain.runtime.roots import Owns, Roots
 from detrain.state import Scalar
@@ -65,6 +65,7 @@ class States:
             walked = self._walk(level, self._cut(level))
             level.opaque = self.opaque_in(walked)
             level.made = _made(walked, _digests(walked))
+            self._note_fields(level, level.made)
 
     def check(self, level: Level) -> None:
         """What can't be captured is said now, not an hour later."""
@@ -165,6 +166,11 @@ class States:
             return frozenset()
         return frozenset(Roots.of(level, self._owns).parted(cut)[1].dead)
 
+    def may_leave_gradients(self, level: Level) -> bool:
+        """Whether gradients that an iteration of a loop does not touch are cleared later."""
+        cut = self._cut(level)
+        return cut is not None and cut.others
+
     def _cut(self, level: Level) -> Cut | None:
         """What a checkpoint leaves out here, without what the plan was wrong about."""
         cut = self._plan.cut(level.path()) if level.whole else None
@@ -204,16 +210,33 @@ class States:
             digests = _digests(walked)
             made = _made(walked, digests)
             level.made = level.made or made
-            changed = _changed(level.made, made)
+            fixed = self._note_fields(level, made)
+            changed = _changed({**level.made, **fixed}, made, cut)
             if cut is None or not changed & cut.rebuilt:
                 return walked, digests, cut
             level.habits.kept |= changed
-            level.made = {}
+            level.made, level.habits.fixed = {}, {}
             self._say(
                 f"{', '.join(sorted(changed))} changed in the loop at line {level.line}, though "
                 "the plan of the program has it made once and never changed: it is saved from "
                 "now on"
             )
+
+    def _note_fields(self, level: Level, made: Mapping[str, str]) -> dict[str, str]:
+        """What is known of fields that are as the setup made them, from when first looked at.
+
+        Unlike variables, they are not made again on the way to a loop.
+        """
+        cut, fixed = self._cut(level), level.habits.fixed
+        if cut is None or not any(map(is_field, cut.rebuilt)):
+            return {}
+        owners = Roots.of(level, self._owns).owners(cut)
+        for path, content in made.items():
+            root = root_of(path, owners)
+            if root in owners:
+                fixed.setdefault(owners[root], {}).setdefault(path, content)
+        known = [fixed.get(owner, {}) for owner in owners.values()]
+        return {path: content for each in known for path, content in each.items()}
 
     def _note_order(self, level: Level) -> None:
         level.order = level.source.order() if level.source is not None else ""
@@ -265,8 +288,7 @@ class States:
         places = self._places(level)
         if places is None:
             return False
-        names = {".".join((name, *fields)) for name, fields in map(fields_in, places)}
-        return {name for name in captured if "/" in name} <= names
+        return {without_elements(name) for name in captured if "/" in name} <= set(places)
 
     def put_back(self, level: Level, saved: SavedState) -> None:
         """Give the program the state that it had at this loop."""
@@ -286,7 +308,10 @@ class States:
             )
         live = roots.values()
         for name in captured:
-            if "/" in name and fields_in(name)[1]:
+            if "/" in name and split_place(name)[1]:
+                live.update(roots.at([name]) or {})
+        for name, _ in saved.tree.rebuilt:
+            if is_field(name):
                 live.update(roots.at([name]) or {})
         if self._has_only_places(level, captured):
             # A list that the rebuilt program has there may be one that it also has elsewhere, where
@@ -299,6 +324,7 @@ class States:
             lambda name: "/" in name,
             self._say,
             saved.rebuilt,
+            self._owns,
         )
         for name, value in roots.objects.items():
             if found[name] is not value:
@@ -309,7 +335,12 @@ class States:
                     "Build it in the same way in every attempt",
                 )
         roots.bind(found)
-        reposition(saved.positions)
+        try:
+            reposition(saved.positions)
+        except (ValueError, TypeError, LookupError, RuntimeError) as error:
+            raise DamagedCheckpoint(
+                saved.file, f"expected positions of random generators, found others: {error}"
+            ) from error
 
 
 def _digests(walked: Walked) -> dict[str, str]:
@@ -322,10 +353,12 @@ def _made(walked: Walked, digests: Mapping[str, str]) -> dict[str, str]:
     return {**digests, **{f"{path}.": content for path, content in walked.contents.items()}}
 
 
-def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
-    """The variables whose content is not what it was.
+def _changed(before: Mapping[str, str], now: Mapping[str, str], cut: Cut | None) -> set[str]:
+    """The variables, and the fields that are left out, whose content is not what it was.
 
     What is no longer there was taken out of something, which shows there; or something else holds
     it now, and it is saved.
     """
-    return {variable_of(path) for path in before.keys() & now.keys() if before[path] != now[path]}
+    places = [] if cut is None else [place for place in cut.rebuilt if is_field(place)]
+    both = before.keys() & now.keys()
+    return {root_of(path, places) for path in both if before[path] != now[path]}

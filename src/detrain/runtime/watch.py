@@ -38,7 +38,15 @@ class Verdict:
 class Watch:
     """Watches from a head to the next one, or to where the loop is left."""
 
-    def __init__(self, walked: Walked, audit: Audit | None, overlap: Overlap | None = None) -> None:
+    def __init__(
+        self,
+        walked: Walked,
+        audit: Audit | None,
+        overlap: Overlap | None = None,
+        *,
+        may_stay: bool = False,
+    ) -> None:
+        """`may_stay` are gradients that nothing touches: these are cleared later."""
         self._used: list[str] = []
         self._audit, self._overlap = audit, overlap
         self._ends: list[Callable[[], None]] = []
@@ -52,7 +60,8 @@ class Watch:
             frameworks[leaf.framework.name] = leaf.framework
             arrays.setdefault(leaf.framework.name, []).append(leaf.array)
         self._gradients = [
-            framework.watch_gradients(arrays[name]) for name, framework in frameworks.items()
+            framework.watch_gradients(arrays[name], may_stay=may_stay)
+            for name, framework in frameworks.items()
         ]
         if overlap is not None:
             overlap.begin()

@@ -19,9 +19,12 @@ from detrain.trace.event import Event
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["EMPTY", "TraceMark", "TraceWriter", "read_trace"]
+__all__ = ["EMPTY", "LEAST_LINE", "TraceMark", "TraceWriter", "read_trace"]
 
 _encoder = msgspec.json.Encoder(order="deterministic")
+
+LEAST_LINE = 64
+"""Bytes: no event takes fewer in the file, its chain value alone has 32."""
 
 _SOON = 0.02
 """Seconds within which events come so fast that they are written together, more and more."""
@@ -63,7 +66,7 @@ def read_trace(path: Path) -> Trace:
         try:
             parsed = msgspec.json.decode(line, type=_Line)
             event = msgspec.json.decode(parsed.event, type=Event)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             break
         torn = not line.endswith(b"\n")
         if torn or parsed.chain.encode() != _chained(mark.chain.encode(), bytes(parsed.event)):

@@ -44,7 +44,7 @@ class Answers:
                 break
             try:
                 found.append(msgspec.json.decode(line, type=tuple[str, Scalar]))
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 break
         return found
 

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from detrain.frameworks.torch import generators, loader, tensors
+from detrain.frameworks.torch import following, generators, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
 from detrain.frameworks.torch.still import StillTensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from detrain.frameworks.base import ArrayView, LiveLeaf, Still
+    from detrain.frameworks.base import ArrayView, Follower, LiveLeaf, Still
+    from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
 __all__ = ["ADAPTER"]
@@ -34,6 +35,7 @@ class Torch:
 
     name = "torch"
     transparent = frozenset({"_parameters", "_buffers", "_modules"})
+    fast_words: Fill | None = None
 
     def __init__(self) -> None:
         self._before: tuple[bool, bool, bool] | None = None
@@ -143,9 +145,9 @@ class Torch:
         end: Callable[[], None] = handle.remove
         return end
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """Watch backward passes, optimizers, and what is left in the end."""
-        return GradientWatch(arrays).end
+        return GradientWatch(arrays, may_stay=may_stay).end
 
     def seed(self, seed: int) -> None:
         """Seed all devices."""
@@ -159,6 +161,18 @@ class Torch:
         """Put the default generators back."""
         generators.reposition(positions)
 
+    def follower(self) -> Follower:
+        """For the default generator of the CPU."""
+        return following.TorchFollower()
+
+    def is_generator(self, obj: Any) -> bool:
+        """A `torch.Generator`."""
+        return isinstance(obj, torch.Generator)
+
+    def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
+        """Put a `torch.Generator` to the first number of an address."""
+        following.rekey(obj, address, fill)
+
     def generator_state(self, obj: Any) -> Any:
         """The state of a `torch.Generator`."""
         return generators.state(obj) if isinstance(obj, torch.Generator) else None
@@ -169,7 +183,16 @@ class Torch:
 
     def new_generator(self, kind: type[Any]) -> Any:
         """A generator on the CPU."""
+        if not issubclass(kind, torch.Generator):
+            raise TypeError(f"{kind} is no torch.Generator")
         return kind()
+
+    def computes(self, obj: Any) -> bool:
+        """Layers, their functions, optimizers, schedulers, scalers."""
+        module = getattr(obj, "__module__", None) or ""
+        return (
+            module.startswith(("torch.nn.", "torch.optim.", "torch.amp.")) or module == "torch.nn"
+        )
 
     def encode_value(self, obj: Any) -> str | None:
         """dtypes, devices, layouts, memory formats and shapes."""

@@ -1,33 +1,29 @@
-"""Data loaders that can go on in the middle of an epoch without loading what came before.
+"""Data loaders whose bits depend on the program alone, and that can go on in mid-epoch.
 
-While DETrain is at work, iterating over a `DataLoader` gives a `LoaderIterator`: torch's own
-iterator, with the sampler's batches counted on their way. To pass over batches, the sampler alone
-is run again from where the generators stood when the iterator was made; no sample is loaded.
-
-The order of samples is the one that the program has without DETrain. Draws made *inside* loader
-workers are not under DETrain's control yet: with `num_workers > 0`, random augmentation in workers
-is outside the promise of equal bits. With `num_workers=0` such draws come from the program's own
-generators and are exact.
+While DETrain is at work, iterating over a `DataLoader` gives a `LoaderIterator`. All settings give
+what `num_workers=0` gives: the sampler draws from the program's stream where it does there, one
+seed is drawn from it for each epoch, and all that is drawn for a sample or a batch is keyed by that
+seed and the sample (`keyed`). To pass over batches, the sampler alone is run again from where the
+generators stood (`indices`); no sample is loaded.
 """
 
 from __future__ import annotations
 
-import copy
-import itertools
 import json
+import warnings
 import weakref
-from array import array
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-import xxhash
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset, IterDataPipe, MapDataPipe
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 from torch.utils.hooks import RemovableHandle
 
-from detrain.errors import ResumeMismatch
-from detrain.frameworks.find import Positions, positions_now, reposition
-from detrain.frameworks.torch import generators
+from detrain.frameworks import held
+from detrain.frameworks.find import positions_now, reposition
+from detrain.frameworks.torch.indices import Indices
+from detrain.frameworks.torch.keyed import KeyedDataset, KeyedStart, KeyedStream, given_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -56,18 +52,35 @@ def _begin(loader: DataLoader[Any]) -> LoaderIterator:
 class LoaderIterator:
     """Torch's iterator over a loader, and the way to be further on in it.
 
-    Made where the program makes its iterator, so that draws happen where they always did.
+    Torch's is made when the first batch is asked for: with workers, it asks the sampler at once.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self.loader = loader
         self.produced = 0
         self.by_index = not isinstance(loader.dataset, IterableDataset)
+        self._own = _held_by(loader)
         self._made_at = positions_now()
-        self._own_made_at = _own_states(loader)
-        self._sampler: _CountedSampler | None = None
-        self._inner = self._open(skip=0)
+        self._own_made_at = [held.text_of(each) for each in self._own]
+        self._inner: Iterator[Any] | None = None
+        self._indices: Indices | None = None
+        self._make()
         _ITERATORS.add(self)
+
+    def _make(self) -> None:
+        """Do what is done when the program makes an iterator: start the sampler, draw a seed."""
+        self._inner = None
+        if self.by_index:
+            sampler, batched = self.loader._index_sampler, self.loader._auto_collation
+            ahead = self.loader.num_workers > 0
+            self._indices = Indices(sampler, self._own, batched=batched, ahead=ahead)
+            self._indices.start()
+        generator = self._generator()
+        self._before_seed = generator.get_state()
+        seed = torch.empty((), dtype=torch.int64).random_(generator=generator).item()
+        self._seed = int(seed)
+        if self._indices is not None:
+            self._indices.seed = self._seed
 
     def __iter__(self) -> LoaderIterator:
         return self
@@ -76,13 +89,28 @@ class LoaderIterator:
         return len(self.loader)
 
     def __next__(self) -> Any:
-        item = next(self._inner)
+        inner = self._inner if self._inner is not None else self._open()
+        try:
+            item = next(inner)
+        except StopIteration:
+            if self._indices is not None:
+                self._indices.finish()
+            raise
         self.produced += 1
+        if self._indices is not None:
+            self._indices.delivered(self.produced)
         return item
 
     def __getattr__(self, name: str) -> Any:
         # Programs reach into torch's iterator (`_dataset`, `_num_workers`).
-        return getattr(object.__getattribute__(self, "_inner"), name)
+        if name == "_dataset":
+            return self.loader.dataset
+        if name.startswith("__") or "_inner" not in self.__dict__:
+            raise AttributeError(name)
+        plain = name.removeprefix("_")
+        if self._inner is None and plain in vars(self.loader):
+            return getattr(self.loader, plain)
+        return getattr(self._inner if self._inner is not None else self._open(), name)
 
     def workers(self) -> set[int]:
         """The process numbers of its workers."""
@@ -94,11 +122,10 @@ class LoaderIterator:
 
     def state(self) -> dict[str, Any]:
         """Where the iterator is, and where all generators stood when it was made and begun."""
-        begun = self._sampler.begun_at if self._sampler is not None else None
         return {
             "produced": self.produced,
             "made_at": self._made_at,
-            "begun_at": begun,
+            "begun_at": self._indices.begun_at if self._indices is not None else None,
             "own": list(self._own_made_at),
         }
 
@@ -107,27 +134,24 @@ class LoaderIterator:
         if state == self.state():
             return
         stand = positions_now()
-        made_at, begun_at = state["made_at"], state["begun_at"]
+        made_at, begun_at, skip = state["made_at"], state["begun_at"], state["produced"]
         self.produced, self._made_at, self._own_made_at = 0, made_at, list(state["own"])
-        _set_own_states(self.loader, self._own_made_at)
-        reposition(made_at)
-        try:
-            self._reopen(state["produced"])
-            if self._sampler is not None and (begun_at is not None or state["produced"]):
-                # Torch begins a sampler when the first batch is asked for, or with its workers.
-                reposition(stand if begun_at is None else begun_at)
-                self._sampler.begin()
-        finally:
-            reposition(stand)
-        self.produced = state["produced"]
-
-    def _reopen(self, skip: int) -> None:
+        for each, text in zip(self._own, self._own_made_at, strict=True):
+            held.put_text(each, text)
         if self.loader.persistent_workers:
             self.loader._iterator = None
-        self._inner = self._open(skip)
-        if not self.by_index:
-            for _ in range(skip):
-                next(self._inner)
+        reposition(made_at)
+        try:
+            self._make()
+            if self._indices is None:
+                for _ in range(skip):
+                    next(self)
+            elif begun_at is not None or skip:
+                reposition(stand if begun_at is None else begun_at)
+                self._indices.begin(skip)
+        finally:
+            reposition(stand)
+        self.produced = skip
 
     def origin(self) -> str:
         """Where all generators stood when the iterator was made, and when it was begun."""
@@ -135,134 +159,90 @@ class LoaderIterator:
 
     def order(self) -> str:
         """A digest of the sample indices of the batches produced so far."""
-        return "" if self._sampler is None else self._sampler.digest_at(self.produced)
+        return "" if self._indices is None else self._indices.digest_at(self.produced)
 
-    def generators(self) -> list[torch.Generator]:
-        """Generators of the loader's own, which move with it."""
-        return _generators(self.loader)
+    def generators(self) -> list[Any]:
+        """Generators of the loader's own and its sampler's, which move with it."""
+        return [each.generator for each in self._own]
 
     def advance(self, count: int, origin: str) -> None:
         """Pass over batches; the global generators are left where they stand."""
-        if not self.by_index:
-            for _ in range(count):
-                next(self)
-        else:
-            self.set_state({**json.loads(origin), "produced": self.produced + count})
+        self.set_state({**json.loads(origin), "produced": self.produced + count})
 
-    def _open(self, skip: int) -> Iterator[Any]:
-        loader = self.loader
-        if not self.by_index:
-            return _plain_iter(loader)
-        if loader.persistent_workers and loader._iterator is not None:
-            # Workers of an earlier epoch go on with the sampler that they were begun with.
-            self._sampler = _SAMPLERS[loader]
-            return _plain_iter(loader)
-        attribute = "sampler" if loader.batch_sampler is None else "batch_sampler"
-        plain = getattr(loader, attribute)
-        self._sampler = sampler = _CountedSampler(plain, skip)
-        if loader.persistent_workers:
-            _SAMPLERS[loader] = sampler
-        # The loader forbids another sampler once it is made, for its users' sake: it gets its own
-        # one back as soon as the iterator has taken hold of the counted one.
-        object.__setattr__(loader, attribute, sampler)
+    def _generator(self) -> torch.Generator:
+        generator = self.loader.generator
+        return torch.default_generator if generator is None else generator
+
+    def _open(self) -> Iterator[Any]:
+        """Make torch's iterator, with ours in the place of sampler, dataset and `collate_fn`."""
+        loader, generator = self.loader, self._generator()
+        if self._indices is not None:
+            self._indices.begin()
+        if loader.persistent_workers and not _takes_up(loader._iterator, self._indices):
+            loader._iterator = None
+        stand = generator.get_state()
+        # Torch draws its seed once more, for what it tells its workers.
+        generator.set_state(self._before_seed)
         try:
-            return _plain_iter(loader)
+            with _instead(loader, self._replacements()):
+                self._inner = _plain_iter(loader)
         finally:
-            object.__setattr__(loader, attribute, plain)
+            generator.set_state(stand)
+        return self._inner
+
+    def _replacements(self) -> dict[str, Any]:
+        loader = self.loader
+        if isinstance(loader.dataset, IterDataPipe | MapDataPipe):
+            _say_once(
+                "draws inside data pipes are not keyed: with workers, their bits depend on the "
+                "schedule. Use a Dataset or an IterableDataset"
+            )
+            return {}
+        start = KeyedStart(loader.worker_init_fn, self._seed)
+        # Batches that come as they are ready would come in another order each time.
+        replaced = {"worker_init_fn": start, "in_order": True}
+        if self._indices is None:
+            stream = KeyedStream(loader.dataset, loader.collate_fn, self._seed)
+            return {**replaced, "dataset": stream, "collate_fn": stream.collated}
+        batched = loader._auto_collation
+        return {
+            **replaced,
+            "batch_sampler" if batched else "sampler": self._indices,
+            "dataset": KeyedDataset(loader.dataset, loader.collate_fn, batched=batched),
+            "collate_fn": given_back,
+        }
 
 
-class _Begun:
-    """A sampler that is being iterated over already."""
+def _takes_up(iterator: Any, indices: Indices | None) -> bool:
+    """Have workers of an earlier epoch go on with these indices.
 
-    def __init__(self, indices: Iterator[Any]) -> None:
-        self._indices = indices
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._indices
-
-
-class _CountedSampler:
-    """A sampler that keeps a digest of what it gave, and passes over the first `skip` once."""
-
-    def __init__(self, sampler: Any, skip: int) -> None:
-        self._plain, self._skip = sampler, skip
-        self._iterator: Iterator[Any] = iter(())
-        self._running = xxhash.xxh3_64()
-        self._digests = array("Q")
-        self.begun_at: Positions | None = None
-
-    def __len__(self) -> int:
-        return len(self._plain)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "_plain"), name)
-
-    def __iter__(self) -> Iterator[Any]:
-        # Torch begins a sampler once for each epoch and drops what is left of the one before.
-        self._iterator = iter(self._plain)
-        self._running = xxhash.xxh3_64()
-        self._digests = array("Q", [0])
-        self.begun_at = None
-        return self._indices()
-
-    def begin(self) -> None:
-        """Do now what the first index would begin with: draw the order, pass over the skipped."""
-        if self.begun_at is None:
-            self.begun_at = positions_now()
-            skip, self._skip = self._skip, 0
-            passed = self._pass_over(skip) if type(self._plain) is BatchSampler else 0
-            while passed < skip and self._take() is not _END:
-                passed += 1
-            if passed < skip:
-                raise ResumeMismatch(
-                    "the sampler of a data loader",
-                    f"at least {skip} batches, as in the first attempt",
-                    f"{passed}",
-                    "Make the length of the sampler the same in every attempt",
-                )
-
-    def _pass_over(self, skip: int) -> int:
-        """Pass over whole batches of torch's own batch sampler at once; gives how many.
-
-        The samples are drawn as always, but not put into batches one by one.
-        """
-        size: int = self._plain.batch_size
-        samples = iter(self._plain.sampler)
-        indices = list(itertools.islice(samples, skip * size))
-        passed = len(indices) // size
-        try:
-            # The digest of batches one after the other is that of their bytes together.
-            self._running.update(array("q", indices[: passed * size]).tobytes())
-        except (TypeError, OverflowError):
-            for number in range(passed):
-                self._running.update(_index_bytes(indices[number * size : (number + 1) * size]))
-        self._digests.extend(itertools.repeat(0, passed))
-        self._digests[-1] = self._running.intdigest() if passed else 0
-        rest = copy.copy(self._plain)
-        rest.sampler = _Begun(itertools.chain(indices[passed * size :], samples))
-        self._iterator = iter(rest)
-        return passed
-
-    def digest_at(self, count: int) -> str:
-        """The digest of the first `count` indices or batches."""
-        return f"{self._digests[count]:016x}"
-
-    def _indices(self) -> Iterator[Any]:
-        self.begin()
-        while (index := self._take()) is not _END:
-            yield index
-
-    def _take(self) -> Any:
-        index = next(self._iterator, _END)
-        if index is not _END:
-            self._running.update(_index_bytes(index))
-            self._digests.append(self._running.intdigest())
-        return index
+    Workers of streams begin anew in each epoch: what they hold could not be restored.
+    """
+    if iterator is None or indices is None or not isinstance(iterator._index_sampler, Indices):
+        return False
+    iterator._index_sampler = indices
+    return True
 
 
-_END = object()
+@contextmanager
+def _instead(loader: DataLoader[Any], replacements: dict[str, Any]) -> Iterator[None]:
+    """Let a loader have other parts for a moment.
+
+    It forbids that once it is made, for its users' sake: it gets its own ones back.
+    """
+    present = {name: new for name, new in replacements.items() if name in vars(loader)}
+    plain = {name: vars(loader)[name] for name in present}
+    for name, new in present.items():
+        object.__setattr__(loader, name, new)
+    try:
+        yield
+    finally:
+        for name, old in plain.items():
+            object.__setattr__(loader, name, old)
+
 
 _ITERATORS: weakref.WeakSet[LoaderIterator] = weakref.WeakSet()
+_SAID: set[str] = set()
 
 
 def workers() -> set[int]:
@@ -270,31 +250,12 @@ def workers() -> set[int]:
     return set().union(*(iterator.workers() for iterator in _ITERATORS))
 
 
-_SAMPLERS: weakref.WeakKeyDictionary[DataLoader[Any], _CountedSampler] = weakref.WeakKeyDictionary()
-"""The counted sampler that a loader's persistent workers were begun with."""
+def _say_once(text: str) -> None:
+    if text not in _SAID:
+        _SAID.add(text)
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
-def _index_bytes(index: Any) -> bytes:
-    try:
-        return array("q", index).tobytes() if isinstance(index, list) else repr(index).encode()
-    except (TypeError, OverflowError):
-        return repr(index).encode()
-
-
-def _generators(loader: DataLoader[Any]) -> list[torch.Generator]:
-    found: list[torch.Generator] = []
-    batches = loader.batch_sampler
-    for owner in (loader, loader.sampler, batches, getattr(batches, "sampler", None)):
-        generator = getattr(owner, "generator", None)
-        if isinstance(generator, torch.Generator) and not any(generator is g for g in found):
-            found.append(generator)
-    return found
-
-
-def _own_states(loader: DataLoader[Any]) -> list[str]:
-    return [generators.state(generator).hex() for generator in _generators(loader)]
-
-
-def _set_own_states(loader: DataLoader[Any], states: list[str]) -> None:
-    for generator, state in zip(_generators(loader), states, strict=True):
-        generators.set_state(generator, bytes.fromhex(state))
+def _held_by(loader: DataLoader[Any]) -> tuple[held.Held, ...]:
+    roots = {"generator": loader.generator, "sampler": loader._index_sampler}
+    return held.look(roots, without=(loader.dataset,)).held

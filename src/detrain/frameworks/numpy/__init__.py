@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,23 +12,30 @@ from numpy.random import bit_generator
 
 from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
+from detrain.frameworks.numpy.keyed import NumpyFollower, philox_fill, rekey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from detrain.frameworks.base import Follower
+    from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
 __all__ = ["ADAPTER"]
+
+_GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.RandomState)
 
 
 class Numpy(Bare):
     """Answers for numpy."""
 
     name = "numpy"
+    fast_words = staticmethod(philox_fill)
 
     def __init__(self) -> None:
         self._entropy_seed, self._entropy_count = 0, 0
         self._plain_entropy: Any = None
+        self.followed: Callable[[int], int | None] | None = None
 
     def prepare(self) -> None:
         """Let generators that the program does not seed take their seed from the run's."""
@@ -43,6 +51,8 @@ class Numpy(Bare):
 
     def _entropy(self, bits: int) -> int:
         """What numpy asks the system for in `default_rng()` and the like."""
+        if self.followed is not None and (answer := self.followed(bits)) is not None:
+            return answer
         self._entropy_count += 1
         text = f"{self._entropy_seed} {self._entropy_count}".encode()
         return int.from_bytes(hashlib.blake2b(text).digest(), "little") % (1 << bits)
@@ -71,9 +81,22 @@ class Numpy(Bare):
         """Put the legacy global generator back."""
         name, pos, has_gauss, gauss, words = positions["global"].split(" ")
         key = np.frombuffer(bytes.fromhex(words), "<u4")
+        _check_places({"state": {"pos": int(pos)}, "has_gauss": int(has_gauss)})
         np.random.set_state((name, key, int(pos), int(has_gauss), float(gauss)))
         seed, count = positions.get("seeds", "0 0").split(" ")
         self._entropy_seed, self._entropy_count = int(seed), int(count)
+
+    def follower(self) -> Follower:
+        """For the functions of `numpy.random`, and generators that are made without a seed."""
+        return NumpyFollower(self)
+
+    def is_generator(self, obj: Any) -> bool:
+        """A `Generator`, a bit generator or a legacy `RandomState`."""
+        return isinstance(obj, _GENERATORS)
+
+    def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
+        """Put a generator object to the first number of an address."""
+        rekey(obj, address, fill)
 
     def generator_state(self, obj: Any) -> Any:
         """The state of a `Generator`, a bit generator or a legacy `RandomState`."""
@@ -87,6 +110,7 @@ class Numpy(Bare):
 
     def set_generator_state(self, obj: Any, state: Any) -> None:
         """Put a generator object back."""
+        _check_places(state)
         if isinstance(obj, np.random.Generator):
             obj.bit_generator.state = state
         elif isinstance(obj, np.random.BitGenerator):
@@ -96,7 +120,14 @@ class Numpy(Bare):
 
     def new_generator(self, kind: type[Any]) -> Any:
         """A generator; what drives a `Generator` is numpy's default, as in `default_rng()`."""
+        drawing: Any = (np.random.Generator, np.random.BitGenerator, np.random.RandomState)
+        if not issubclass(kind, drawing):
+            raise TypeError(f"{kind} is no generator of numpy's")
         return np.random.default_rng(0) if kind is np.random.Generator else kind(0)
+
+    def computes(self, obj: Any) -> bool:
+        """The classes of scalars."""
+        return isinstance(obj, type) and issubclass(obj, np.generic)
 
     def encode_value(self, obj: Any) -> str | None:
         """dtypes, and the scalars that indexing and reductions give."""
@@ -121,6 +152,8 @@ class Numpy(Bare):
 
     def compose(self, parts: Mapping[str, Any], live: Any | None) -> Any:
         """An array of Python objects; the live one, if it has the shape."""
+        if len(parts["elements"]) != math.prod(parts["shape"]):
+            raise ValueError(f"{len(parts['elements'])} elements of shape {parts['shape']}")
         array = np.empty(parts["shape"], object) if live is None else live
         if array.shape != parts["shape"]:
             array.resize(parts["shape"], refcheck=False)
@@ -162,9 +195,9 @@ class Numpy(Bare):
 
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Write the elements in place."""
+        source = np.frombuffer(data, obj.dtype).reshape(facts.shape)
         if obj.shape != facts.shape:
             obj.resize(facts.shape, refcheck=False)
-        source = np.frombuffer(data, obj.dtype).reshape(facts.shape)
         if obj.flags.writeable:
             obj[...] = source
         elif obj.tobytes() != source.tobytes():
@@ -187,6 +220,20 @@ class Numpy(Bare):
         made = np.ndarray(facts.shape, dtype, flat, facts.offset, facts.strides)
         made[...] = source
         return made
+
+
+_PLACES = {"pos": 624, "buffer_pos": 4, "has_gauss": 1, "has_uint32": 1}
+"""How far a generator can be in what it has drawn ahead. numpy reads there without looking."""
+
+
+def _check_places(state: Any) -> None:
+    """`ValueError` if a generator's state points outside of the generator."""
+    parts = [state, state.get("state")] if isinstance(state, dict) else []
+    for part in parts:
+        for name, most in _PLACES.items():
+            found = part.get(name, 0) if isinstance(part, dict) else 0
+            if not 0 <= int(found) <= most:
+                raise ValueError(f"a generator's {name} is {found}, expected 0 to {most}")
 
 
 def _like(source: Any, facts: ArrayFacts) -> Any:

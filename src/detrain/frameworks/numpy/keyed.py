@@ -1,0 +1,236 @@
+"""numpy's generators at the first number of an address.
+
+The counter of a Philox and the words of a Mersenne Twister are written where they lie in memory,
+which numpy gives the address of; what was written is checked once against numpy's own account.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from detrain import rng
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from detrain.rng import Address, Fill
+
+__all__ = ["NumpyFollower", "philox_fill", "rekey"]
+
+_WORDS = 312
+_COUNTER, _KEY = struct.Struct("=4Q"), struct.Struct("=2Q")
+_LOCAL = threading.local()
+_random: Any = np.random
+_NO_SPARE = bytes(8)
+
+
+def philox_fill(address: Address, lane: int, count: int) -> Any:
+    """The first words of a lane of an address; the numbers are those of `rng.fill`."""
+    try:
+        draw: Callable[[Address, int, int], Any] = _LOCAL.draw
+    except AttributeError:
+        draw = _LOCAL.draw = _philox()
+    return draw(address, lane, count)
+
+
+def _philox() -> Callable[[Address, int, int], Any]:
+    """A Philox of the calling thread's own, as a function from an address to its words."""
+    generator = np.random.Philox(0)
+    base = generator.ctypes.state_address
+    counter_at, key_at = struct.unpack("=2Q", ctypes.string_at(base, 16))
+    if not _is_philox(generator, counter_at, key_at):
+        return _slow_philox
+    counter = (ctypes.c_ubyte * 32).from_address(counter_at)
+    key = (ctypes.c_ubyte * 16).from_address(key_at)
+    position = ctypes.c_int.from_address(base + 16)
+    put_counter, put_key, raw, shift = (
+        _COUNTER.pack_into, _KEY.pack_into, generator.random_raw, rng.LANE,
+    )  # fmt: skip
+
+    def draw(address: Address, lane: int, count: int) -> Any:
+        put_counter(counter, 0, lane << shift, address.draw, address.sample, address.epoch)
+        put_key(key, 0, address.seed, address.stream)
+        position.value = 4
+        return raw(count)
+
+    return draw
+
+
+def _is_philox(generator: Any, counter_at: int, key_at: int) -> bool:
+    """Whether counter and key lie where they seem to: within the object, and by numpy's account."""
+    start = id(generator)
+    if not all(start < at < start + type(generator).__basicsize__ for at in (counter_at, key_at)):
+        return False
+    generator.state = _philox_state(rng.Address(11, 12, 13, 14, 15), 16)
+    seen = ctypes.string_at(counter_at, 32) + ctypes.string_at(key_at, 16)
+    return seen == struct.pack("=6Q", 16 << rng.LANE, 15, 14, 13, 11, 12)
+
+
+def _philox_state(address: Address, lane: int) -> dict[str, Any]:
+    counter = [lane << rng.LANE, address.draw, address.sample, address.epoch]
+    words = {"counter": np.array(counter, np.uint64), "key": np.array(
+        [address.seed, address.stream], np.uint64)}  # fmt: skip
+    return {
+        "bit_generator": "Philox", "state": words, "buffer": np.zeros(4, np.uint64),
+        "buffer_pos": 4, "has_uint32": 0, "uinteger": 0,
+    }  # fmt: skip
+
+
+def _slow_philox(address: Address, lane: int, count: int) -> Any:
+    generator: Any = np.random.Philox(0)
+    generator.state = _philox_state(address, lane)
+    return generator.random_raw(count)
+
+
+class _Owner(Protocol):
+    """Who is asked for seeds of generators that are made without one."""
+
+    followed: Callable[[int], int | None] | None
+
+    def prepare(self) -> None: ...
+
+
+class NumpyFollower:
+    """The functions of `numpy.random`, while a Mersenne Twister of our own stands behind them.
+
+    It stays one, so that a program may go on to seed it.
+    """
+
+    name = "numpy"
+
+    def __init__(self, owner: _Owner) -> None:
+        self._owner = owner
+        self._mine = np.random.MT19937(0)
+        self._put = _twister_put(self._mine)
+        self._spare = _spare_memory()
+        self._before: Any = None
+        self._address: Address | None = None
+        self._asked = 0
+        self._thread = 0
+
+    def begin(self) -> None:
+        """Remember who stands behind the functions, and the spare normal number."""
+        self._owner.prepare()
+        plain = _random.get_bit_generator()
+        self._before = plain, _spare(), self._owner.followed
+        self._thread = threading.get_ident()
+        self._owner.followed = self._entropy
+        _random.set_bit_generator(self._mine)
+
+    def follow(self, address: Address, words: memoryview) -> None:
+        """Begin anew."""
+        self._address, self._asked = address, 0
+        self._put(words)
+        if self._spare is None:
+            # This is also what forgets a spare normal number.
+            _random.set_bit_generator(self._mine)
+        else:
+            self._spare[:] = _NO_SPARE
+
+    def end(self) -> None:
+        """Put back what stood there."""
+        plain, spare, self._owner.followed = self._before
+        _random.set_bit_generator(plain)
+        if spare is not None:
+            np.random.set_state({**np.random.get_state(legacy=False), **spare})
+
+    def _entropy(self, bits: int) -> int | None:
+        if self._address is None or threading.get_ident() != self._thread:
+            return None
+        self._asked += 1
+        return rng.entropy(self._address, 1, self._asked, bits)
+
+
+def _spare() -> dict[str, Any] | None:
+    """The spare normal number of `numpy.random`, which is lost when the generator is swapped."""
+    memory = _spare_memory()
+    if memory is not None and memory == _NO_SPARE:
+        return None
+    state: Any = np.random.get_state(legacy=False)
+    return {name: state[name] for name in ("has_gauss", "gauss")} if state["has_gauss"] else None
+
+
+def _spare_memory() -> memoryview | None:
+    """Where `numpy.random` keeps whether it has a spare number."""
+    offset, singleton = _spare_offset(), _random.get_state.__self__
+    if offset is None:
+        return None
+    return memoryview((ctypes.c_ubyte * 8).from_address(id(singleton) + offset)).cast("B")
+
+
+@cache
+def _spare_offset() -> int | None:
+    """Where an object says whether it has a spare number, as asking for its state is slow."""
+    # `RandomState(5)` would first ask for a seed that it does not use.
+    probe = np.random.RandomState(np.random.MT19937(5))
+    size = type(probe).__basicsize__
+
+    def memory() -> bytes:
+        return ctypes.string_at(id(probe), size)
+
+    without = memory()
+    probe.standard_normal()
+    state: Any = probe.get_state(legacy=False)
+    offset = memory().find(struct.pack("=qd", 1, state["gauss"]))
+    if offset < 0 or without[offset : offset + 16] != bytes(16):
+        return None
+    probe.standard_normal()
+    return offset if memory()[offset : offset + 8] == bytes(8) else None
+
+
+def _twister_put(generator: Any) -> Callable[[memoryview], None]:
+    """A function that gives a Mersenne Twister its words, to be given out from the first."""
+    if not _is_twister():
+
+        def put_slowly(words: memoryview) -> None:
+            state = {"key": np.frombuffer(words, np.uint32).copy(), "pos": 0}
+            generator.state = {"bit_generator": "MT19937", "state": state}
+
+        return put_slowly
+    base = generator.ctypes.state_address
+    memory = memoryview((ctypes.c_ubyte * (8 * _WORDS)).from_address(base)).cast("B")
+    position = ctypes.c_int.from_address(base + 8 * _WORDS)
+
+    def put(words: memoryview) -> None:
+        memory[:] = words
+        position.value = 0
+
+    return put
+
+
+@cache
+def _is_twister() -> bool:
+    """Whether words and position lie where they seem to."""
+    probe = np.random.MT19937(5)
+    probe.random_raw(3)
+    found: Any = probe.state["state"]
+    expected: bytes = found["key"].tobytes() + struct.pack("=i", found["pos"])
+    return ctypes.string_at(probe.ctypes.state_address, len(expected)) == expected
+
+
+def rekey(obj: Any, address: Address, fill: Fill) -> None:
+    """Put a generator object, whatever drives it, to the first number of an address."""
+    if isinstance(obj, np.random.RandomState):
+        driver = obj._bit_generator
+        if isinstance(driver, np.random.MT19937):
+            words = np.frombuffer(fill(address, rng.HELD, _WORDS), np.uint32)
+            obj.set_state(("MT19937", words, 0, 0, 0.0))
+            return
+        obj.set_state({**obj.get_state(legacy=False), "has_gauss": 0, "gauss": 0.0})
+    else:
+        driver = obj.bit_generator if isinstance(obj, np.random.Generator) else obj
+    if type(driver) in (np.random.PCG64, np.random.PCG64DXSM):
+        a, b, c, d = struct.unpack("=4Q", fill(address, rng.HELD, 4))
+        state = {"state": a | b << 64, "inc": c | d << 64 | 1}
+        driver.state = {
+            "bit_generator": type(driver).__name__, "state": state, "has_uint32": 0, "uinteger": 0,
+        }  # fmt: skip
+    else:
+        seeds = np.random.SeedSequence(struct.unpack("=4Q", fill(address, rng.HELD, 4)))
+        driver.state = type(driver)(seeds).state
