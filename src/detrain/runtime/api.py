@@ -22,6 +22,7 @@ from detrain.runtime.notice import Notices
 from detrain.runtime.options import Options
 from detrain.runtime.roots import Owns
 from detrain.runtime.session import Session
+from detrain.runtime.signals import EXIT_CODE, Preempted
 
 __all__ = ["Loop", "Run", "active", "loop", "open_session", "run"]
 
@@ -98,6 +99,7 @@ def _open(
     )
     session = Session(opening, options)
     session.attempt.start()
+    session.signals.start()
     _active = session
     return session
 
@@ -193,6 +195,8 @@ def ending(error: BaseException | None) -> tuple[str, int, str]:
     """Status, exit code and traceback of a program that ended with this error, or with none."""
     if error is None:
         return "complete", 0, ""
+    if isinstance(error, Preempted):
+        return "interrupted", EXIT_CODE, ""
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
         return ("failed" if code else "complete"), code, ""
@@ -207,6 +211,7 @@ def run(
     name: str | None = None,
     runs: str | Path | None = None,
     save_every: str | int | None = None,
+    budget: str | None = None,
     keep: int | None = None,
     keep_every: int | None = None,
     digest_every: int | None = None,
@@ -222,7 +227,11 @@ def run(
     session, owned = _active, False
     before = Options() if session is None else session.options
     options = before.asked(
-        save_every=save_every, keep=keep, keep_every=keep_every, digest_every=digest_every
+        save_every=save_every,
+        budget=budget,
+        keep=keep,
+        keep_every=keep_every,
+        digest_every=digest_every,
     )
     if session is None:
         script = Path(sys.argv[0]).absolute()
