@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from detrain import __version__
 from detrain.capture.own import not_a_library
-from detrain.errors import UsageError
+from detrain.errors import Unwritable, UsageError
 from detrain.plan import Plan
 from detrain.runs.choose import Wanted, choose, runs_address, runs_root, script_digest
 from detrain.runs.mirror import Mirror
@@ -59,10 +59,17 @@ def open_session(
         mirror = Mirror(wanted.address, wanted.root, _say)
     try:
         return _open(wanted, options, owns, world, plan, mirror)
+    except OSError as error:
+        _end(mirror)
+        raise Unwritable(str(error.filename or wanted.root), error) from error
     except BaseException:
-        if mirror is not None:
-            mirror.end()
+        _end(mirror)
         raise
+
+
+def _end(mirror: Mirror | None) -> None:
+    if mirror is not None:
+        mirror.end()
 
 
 def _say(text: str) -> None:
