@@ -146,8 +146,9 @@ class LoaderIterator:
             if self._indices is None:
                 for _ in range(skip):
                     next(self)
-            elif begun_at is not None or skip:
-                reposition(stand if begun_at is None else begun_at)
+            elif skip:
+                # Before the first batch there is nothing to begin: asking for it will.
+                reposition(begun_at)
                 self._indices.begin(skip)
         finally:
             reposition(stand)
