@@ -148,7 +148,7 @@ class LoaderIterator:
                     next(self)
             elif skip:
                 # Before the first batch there is nothing to begin: asking for it will.
-                reposition(begun_at)
+                reposition(stand if begun_at is None else begun_at)
                 self._indices.begin(skip)
         finally:
             reposition(stand)
