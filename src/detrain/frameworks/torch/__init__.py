@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from detrain import rng
 from detrain.frameworks.torch import following, generators, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
 from detrain.frameworks.torch.still import StillTensors
@@ -168,6 +169,12 @@ class Torch:
     def is_generator(self, obj: Any) -> bool:
         """A `torch.Generator`."""
         return isinstance(obj, torch.Generator)
+
+    def generator_at(self, address: Address) -> Any:
+        """A `torch.Generator` of the CPU."""
+        made = torch.Generator()
+        following.rekey(made, address, rng.fill)
+        return made
 
     def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
         """Put a `torch.Generator` to the first number of an address."""
