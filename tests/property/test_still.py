@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import os
+import signal
 import threading
 
 import numpy as np
@@ -297,6 +299,20 @@ def test_a_write_that_nothing_shows_is_found_by_comparing():
         assert len(changed) == thorough
         if not thorough:  # it was copied before the write: the bytes are right all the same
             assert check(made, before) == ()
+
+
+def test_a_child_that_is_forked_meanwhile_waits_for_nothing():
+    program = Program()
+    made, before, _ = snapshot(program, Arena())
+    made.overlap.begin()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        program.one.data.add_(1)
+        program.update()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert check(made, before) == ()
 
 
 @pytest.mark.parametrize("name", ["step", "data", "numpy", "address", "fused function"])
