@@ -9,6 +9,7 @@
     ├── UncapturableState     a value that a checkpoint can't hold       → the message says where
     ├── ForeignFiles          a run from elsewhere would change files    → look, --trust-files
     ├── StoreUnavailable      a store can't be reached or refuses        → mend it, try again
+    ├── Unwritable            a file of the run can't be written         → make room, run it again
     ├── ResumeMismatch        the re-executed program took another way   → make it deterministic
     └── DamagedCheckpoint     a file is missing, torn, altered           → an older one is used
         └── NewerFormat       written by a newer DETrain                 → upgrade
@@ -31,6 +32,7 @@ __all__ = [
     "StoreUnavailable",
     "UncapturableState",
     "UnknownRun",
+    "Unwritable",
     "UsageError",
 ]
 
@@ -109,6 +111,17 @@ class UncapturableState(DetrainError):
     def __init__(self, path: str, found: str, reason: str, action: str) -> None:
         self.path, self.found, self.reason, self.action = path, found, reason, action
         super().__init__(f"{path} is a {found}, which can't be captured: {reason}. {action}")
+
+
+class Unwritable(DetrainError):
+    """A file of the run can't be written: the disk is full, read-only or broken."""
+
+    def __init__(self, file: str, error: OSError) -> None:
+        self.file, self.error = file, error
+        super().__init__(
+            f"{file} can't be written: {error.strerror or error}. What was committed before stays. "
+            "Make room, or choose another place with --runs; then the same command goes on"
+        )
 
 
 class StoreUnavailable(DetrainError):

@@ -14,6 +14,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from msgspec.structs import replace as replace_struct
 
@@ -75,6 +76,18 @@ class Variable:
     cell: Cell
     is_split: bool = False
     """Whether it is more than one variable of the program: only the first is known here."""
+
+
+class Part(NamedTuple):
+    """Something below a variable: where it is, and its cells."""
+
+    path: str
+    cells: set[Cell]
+    """Those that are its own, without what is below it."""
+    containers: frozenset[Cell]
+    """Those that say what the containers on the way there contain."""
+    again: set[Cell]
+    """Fields of it that are those of another part, too: one op makes both objects."""
 
 
 def plan_python(source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> Plan:
@@ -318,7 +331,7 @@ class _Planning:
         """The parts of a variable that the clock reaches."""
         if not self._varying:
             return
-        for path, cells, _ in self._parts(variable):
+        for path, cells, *_ in self._parts(variable):
             if cells & self._trained:
                 continue
             reasons = self._causes.among(cells) & self._varying
@@ -327,29 +340,25 @@ class _Planning:
                 why = f"saved, but not compared: the {what} reaches it"
                 yield PlanItem(path, "restore", why, line, file, compared=False)
 
-    def _parts(self, variable: Variable) -> Iterator[tuple[str, set[Cell], frozenset[Cell]]]:
-        """A variable, its fields, and theirs, with the cells that are theirs alone, and with those
-        that say what the containers on the way there contain.
-        """
-        none: frozenset[Cell] = frozenset()
-        todo: list[tuple[str, Cell, int, frozenset[Cell]]] = [
-            (variable.place, variable.cell, 0, none)
-        ]
+    def _parts(self, variable: Variable) -> Iterator[Part]:
+        """A variable, its fields, and theirs."""
+        todo = [(variable.place, variable.cell, 0, frozenset[Cell]())]
         seen = {variable.cell}
         while todo:
-            path, cell, depth, passed = todo.pop()
+            path, cell, depth, containers = todo.pop()
             sites = self._cells.holds(cell)
             own = {cell}.union({("object", str(site), "") for site in sites})
-            yield path, own, passed
-            if depth == _DEEPEST:
-                continue
+            again: set[Cell] = set()
             for site in sites:
                 for inner in self._cells.fields(site):
-                    if inner[2] and inner not in seen:
+                    if inner in seen:
+                        again.add(inner)
+                    elif inner[2] and depth < _DEEPEST:
                         seen.add(inner)
                         contained = {inner, ("object", str(site), "")}
-                        more = passed | contained if inner[2] == ELEMENT else passed
+                        more = containers | contained if inner[2] == ELEMENT else containers
                         todo.append((path + _step(inner[2]), inner, depth + 1, more))
+            yield Part(path, own, containers, again)
 
     # ---------------------------------------------------------------- loops around it
 
@@ -401,7 +410,11 @@ class _Planning:
                 continue
             if variable.cell in level.changed and variable.cell not in wanted:
                 continue  # it is written before it is read: nothing is got at through it
-            for path, cells, containers in self._parts(variable):
+            parts = list(self._parts(variable))
+            if any(part.again & wanted for part in parts):
+                # One cell by two paths: which object it is of is not known.
+                parts = [Part(variable.place, set(whole), frozenset(), set())]
+            for path, cells, containers, _ in parts:
                 found = cells & wanted
                 if variable.cell not in read:  # it may be another name of an object that is
                     found = {cell for cell in found if self._is_one(cell)}

@@ -29,6 +29,8 @@ class Writer:
         self._error: BaseException | None = None
         self.waited = 0.0
         """Seconds that the program waited for it."""
+        self.worked = 0.0
+        """Seconds that jobs took."""
 
     def submit(self, job: Callable[[], None]) -> None:
         """Have a job done."""
@@ -66,10 +68,12 @@ class Writer:
                     self._changed.notify_all()
                     return
                 job = self._jobs[0]
+            began = monotonic()
             try:
                 job()
             except BaseException as error:
                 self._error = error
+            self.worked += monotonic() - began
             with self._changed:
                 self._jobs.popleft()
                 self._changed.notify_all()

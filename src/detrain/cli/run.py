@@ -34,7 +34,9 @@ __all__ = ["run"]
 @click.option("--accept-changes", is_flag=True, help="Go on though program or machine changed.")
 @click.option("--trust-files", is_flag=True, help="Undo what a run from elsewhere did to files.")
 @click.option("--seed", type=int, help="Seed of all generators (default: a random one, recorded).")
-@click.option("--save-every", metavar="N|Ns|Nm", help="Steps or time between checkpoints [60s].")
+@click.option("--save-every", metavar="N|Ns|Nm", help="Steps or time between checkpoints [auto].")
+@click.option("--budget", metavar="P%", help="Share of the time for checkpoints, if auto [3%].")
+@click.option("--grace", metavar="Ns", help="Time to save and end after a SIGTERM [30s].")
 @click.option("--keep", type=int, metavar="K", help="How many checkpoints are kept [3].")
 @click.option("--keep-every", type=int, metavar="N", help="Also keep one for every N steps.")
 @click.option("--digest-every", type=int, metavar="N", help="Steps between state digests [100].")
@@ -56,6 +58,8 @@ def run(
     trust_files: bool,
     seed: int | None,
     save_every: str | None,
+    budget: str | None,
+    grace: str | None,
     keep: int | None,
     keep_every: int | None,
     digest_every: int | None,
@@ -85,6 +89,8 @@ def run(
     )
     options = Options(quiet=quiet, use_plan=not no_plan, audit=audit).typing(
         save_every=save_every,
+        budget=budget,
+        grace=grace,
         keep=keep,
         keep_every=keep_every,
         digest_every=digest_every,

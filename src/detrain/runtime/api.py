@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from detrain import __version__
 from detrain.capture.own import not_a_library
-from detrain.errors import UsageError
+from detrain.errors import Unwritable, UsageError
 from detrain.plan import Plan
 from detrain.runs.choose import Wanted, choose, runs_address, runs_root, script_digest
 from detrain.runs.mirror import Mirror
@@ -22,6 +22,7 @@ from detrain.runtime.notice import Notices
 from detrain.runtime.options import Options
 from detrain.runtime.roots import Owns
 from detrain.runtime.session import Session
+from detrain.runtime.signals import EXIT_CODE, Preempted
 
 __all__ = ["Loop", "Run", "active", "loop", "open_session", "run"]
 
@@ -58,10 +59,17 @@ def open_session(
         mirror = Mirror(wanted.address, wanted.root, _say)
     try:
         return _open(wanted, options, owns, world, plan, mirror)
+    except OSError as error:
+        _end(mirror)
+        raise Unwritable(str(error.filename or wanted.root), error) from error
     except BaseException:
-        if mirror is not None:
-            mirror.end()
+        _end(mirror)
         raise
+
+
+def _end(mirror: Mirror | None) -> None:
+    if mirror is not None:
+        mirror.end()
 
 
 def _say(text: str) -> None:
@@ -98,6 +106,7 @@ def _open(
     )
     session = Session(opening, options)
     session.attempt.start()
+    session.signals.start()
     _active = session
     return session
 
@@ -193,6 +202,8 @@ def ending(error: BaseException | None) -> tuple[str, int, str]:
     """Status, exit code and traceback of a program that ended with this error, or with none."""
     if error is None:
         return "complete", 0, ""
+    if isinstance(error, Preempted):
+        return "interrupted", EXIT_CODE, ""
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
         return ("failed" if code else "complete"), code, ""
@@ -207,6 +218,7 @@ def run(
     name: str | None = None,
     runs: str | Path | None = None,
     save_every: str | int | None = None,
+    budget: str | None = None,
     keep: int | None = None,
     keep_every: int | None = None,
     digest_every: int | None = None,
@@ -222,7 +234,11 @@ def run(
     session, owned = _active, False
     before = Options() if session is None else session.options
     options = before.asked(
-        save_every=save_every, keep=keep, keep_every=keep_every, digest_every=digest_every
+        save_every=save_every,
+        budget=budget,
+        keep=keep,
+        keep_every=keep_every,
+        digest_every=digest_every,
     )
     if session is None:
         script = Path(sys.argv[0]).absolute()

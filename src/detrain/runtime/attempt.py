@@ -20,7 +20,7 @@ from detrain.checkpoint.commit import load_newest, set_aside
 from detrain.checkpoint.manifest import Manifest
 from detrain.checkpoint.regular import check_own_files, regular_size
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import DamagedCheckpoint, ForeignFiles, ProgramChanged
+from detrain.errors import DamagedCheckpoint, ForeignFiles, ProgramChanged, Unwritable
 from detrain.frameworks import find
 from detrain.frameworks.base import Framework
 from detrain.plan import Plan, encode_plan
@@ -252,6 +252,10 @@ class Attempt:
                 self.trace.close()
             self._output.sync()
             self.folder.write_outcome(outcome)
+        except (OSError, Unwritable) as error:
+            self.attention(
+                f"how the run ended could not be written down: {error}. It counts as interrupted"
+            )
         finally:
             self._watch.stop()
             if self._observer is not None:

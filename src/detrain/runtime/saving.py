@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.durable import ignore
+from detrain.checkpoint.policy import Cost
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.frameworks import find
 from detrain.runtime.committing import Committing, LevelParts, LoopParts, Marks, Order
@@ -113,7 +115,14 @@ class Saving:
         self.use(options)
         self.last_step = 0
         self._last_time = clock()
+        self._costs: deque[Cost] = deque(maxlen=3)
+        self._stall = self._worked = self._waited = 0.0
         self._lost = 0
+<<<<<<< HEAD
+=======
+        self.resumed_at = -1
+        """The step of the checkpoint that this attempt began with; -1 if there was none."""
+>>>>>>> main
         self.held: _Held | None = None
 
     def use(self, options: Options) -> None:
@@ -124,9 +133,31 @@ class Saving:
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint is due at this step."""
-        every = self.options.save_every
-        passed = 0.0 if every.seconds is None else self._clock() - self._last_time
-        return every.due(step - self.last_step, passed)
+        every = self.options.policy
+        passed = self._clock() - self._last_time if every.timed else 0.0
+        if every.budget is not None:
+            if self.busy:
+                return False
+            self._reckon()
+        return every.due(step - self.last_step, passed, self._costs)
+
+    def stalled(self, seconds: float) -> None:
+        """The program stood still for a checkpoint that long."""
+        self._stall += seconds
+
+    def _reckon(self) -> None:
+        """Learn what the checkpoint before has cost, now that it is written."""
+        if self._stall:
+            writer = self._committing.writer
+            stall = self._stall + writer.waited - self._waited
+            self._costs.append(Cost(stall, writer.worked - self._worked))
+            self._stall, self._worked, self._waited = 0.0, writer.worked, writer.waited
+
+    @property
+    def newest(self) -> int:
+        """The step of the newest checkpoint that is published; -1 if this attempt has none."""
+        newest = self._committing.newest
+        return -1 if newest is None else newest
 
     @property
     def busy(self) -> bool:
@@ -163,10 +194,17 @@ class Saving:
         self._reached("cut")
         self._committing.begin(order)
 
+<<<<<<< HEAD
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint."""
         self.last_step, self._last_time = manifest.step, self._clock()
         self._committing.resumed(manifest)
+=======
+    def resumed(self, step: int) -> None:
+        """The run goes on from the checkpoint of this step."""
+        self.last_step, self._last_time = step, self._clock()
+        self.resumed_at = step
+>>>>>>> main
 
     def drop(self, level: Level) -> None:
         """The loop ended instead of going into another iteration."""
@@ -186,6 +224,8 @@ class Saving:
         if not self._holds_good(held, held.watch.end()):
             held.order.cut.give_up()
             return
+        if held.order.cut.overlap is not None:
+            self._stall += held.order.cut.overlap.copying.waited
         self._committing.publish(held.order, sync, self.options.retention, self._kept())
         self.last_step, self._last_time = held.order.step, self._clock()
 
@@ -204,8 +244,13 @@ class Saving:
 
     @property
     def _left(self) -> str:
+<<<<<<< HEAD
         newest = self._committing.newest
         there = "there is none yet" if newest is None else f"the newest is that of step {newest}"
+=======
+        newest = max(self.newest, self.resumed_at)
+        there = "there is none yet" if newest < 0 else f"the newest is that of step {newest}"
+>>>>>>> main
         return f"The run goes on; {there}"
 
     def wait(self) -> None:
