@@ -106,7 +106,7 @@ class Committing:
         self._failures: list[tuple[int, BaseException]] = []
         self._oldest: Manifest | None = None
         self.newest: int | None = None
-        """The step of the newest checkpoint that is known to be good."""
+        """The step of the newest checkpoint that this attempt published."""
         numbers = [re.match(r"(\d+)[-.]", name) for name in store.names()]
         self._number = max((int(found[1]) for found in numbers if found), default=0)
         self._published: dict[int, Manifest] = {}
@@ -133,7 +133,6 @@ class Committing:
 
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint: what it has need not be written again."""
-        self.newest = manifest.step
         self._published[manifest.step] = manifest
 
     def tell(self) -> list[tuple[int, BaseException]]:

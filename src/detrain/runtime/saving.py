@@ -118,11 +118,8 @@ class Saving:
         self._costs: deque[Cost] = deque(maxlen=3)
         self._stall = self._worked = self._waited = 0.0
         self._lost = 0
-<<<<<<< HEAD
-=======
         self.resumed_at = -1
         """The step of the checkpoint that this attempt began with; -1 if there was none."""
->>>>>>> main
         self.held: _Held | None = None
 
     def use(self, options: Options) -> None:
@@ -194,17 +191,11 @@ class Saving:
         self._reached("cut")
         self._committing.begin(order)
 
-<<<<<<< HEAD
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint."""
         self.last_step, self._last_time = manifest.step, self._clock()
+        self.resumed_at = manifest.step
         self._committing.resumed(manifest)
-=======
-    def resumed(self, step: int) -> None:
-        """The run goes on from the checkpoint of this step."""
-        self.last_step, self._last_time = step, self._clock()
-        self.resumed_at = step
->>>>>>> main
 
     def drop(self, level: Level) -> None:
         """The loop ended instead of going into another iteration."""
@@ -244,13 +235,8 @@ class Saving:
 
     @property
     def _left(self) -> str:
-<<<<<<< HEAD
-        newest = self._committing.newest
-        there = "there is none yet" if newest is None else f"the newest is that of step {newest}"
-=======
         newest = max(self.newest, self.resumed_at)
         there = "there is none yet" if newest < 0 else f"the newest is that of step {newest}"
->>>>>>> main
         return f"The run goes on; {there}"
 
     def wait(self) -> None:
