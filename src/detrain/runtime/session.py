@@ -552,7 +552,7 @@ class Session:
         self.step, self._values = manifest.step, {}
         self.attempt.go_live(manifest)
         self.attempt.verified.clear()
-        self._saving.resumed(manifest.step)
+        self._saving.resumed(manifest)
 
 
 def _is_inside(site: str, other: str) -> bool:
