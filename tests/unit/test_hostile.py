@@ -96,6 +96,13 @@ def test_a_manifest_that_says_what_none_can(what):
         decode_manifest(raw, "it.json")
 
 
+def test_one_file_for_two_states():
+    one, other = manifest(digests={"x": DIGEST}), manifest(digests={"x": "1" * 32})
+    both = msgspec.structs.replace(one, levels=one.levels + other.levels)
+    with pytest.raises(DamagedCheckpoint, match="two states"):
+        decode_manifest(encode_manifest(both), "it.json")
+
+
 def test_deep_nesting_is_an_error_not_a_crash():
     for raw in (b"[" * 10**6, b'{"version":2,"digest":"","body":' + b'{"x":' * 10**6):
         with pytest.raises(DamagedCheckpoint, match=r"it\.json"):

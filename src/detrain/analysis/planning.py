@@ -2,6 +2,7 @@
 
 Variables are left out only by proof, whole and by name: one that will surely be written before it
 is read (`drop`), and one that the rebuilt program has right with all that hangs on it (`rebuild`).
+Of others, fields may be rebuilt that nothing touches after the setup.
 What may be called from outside at any time (hooks, callbacks) counts as reading and writing at
 every cut.
 """
@@ -11,13 +12,13 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as replace_struct
 
 from detrain.analysis.cells import Cell, Cells, CellSet
-from detrain.analysis.clearing import each_clears_its_own
+from detrain.analysis.clearing import Use, each_clears_its_own, uses_of_gradients
 from detrain.analysis.decisions import decided_by_clock
 from detrain.analysis.derive import (
     MOST_CHAINS,
@@ -236,10 +237,14 @@ class _Planning:
             items.append(PlanItem("gradients", "drop", why))
             lowered = self._source.lowered
             several = not self._has_one_optimizer and not self._opened
-            if several and each_clears_its_own(self._cells, lowered, derived.cut):
+            if several and each_clears_its_own(self._cells, lowered, self._uses, derived.cut):
                 why = "those of other optimizers may stay: each clears its own before it steps"
                 items.append(PlanItem("gradients.others", "drop", why))
         return PlanLevel(self._loops.sites[op.label], tuple(sorted(set(items))))
+
+    @functools.cached_property
+    def _uses(self) -> list[Use]:
+        return uses_of_gradients(self._cells)
 
     @functools.cached_property
     def _has_one_optimizer(self) -> bool:
@@ -247,8 +252,7 @@ class _Planning:
         steps = self._source.lowered.steps
         sites = {
             site
-            for scope, block in self._cells.scopes
-            for op in walk_ops(block)
+            for scope, _, op in self._uses
             if op.site in steps
             for site in self._cells.sites(scope, steps[op.site])
         }
@@ -277,6 +281,31 @@ class _Planning:
         inside = self._causes_below(below)
         yield PlanItem(variable.place, "restore", why, line, file, causes=inside)
         yield from self._uncompared(variable, line, file)
+        if not self._opened:
+            yield from self._unchanged(variable, derived)
+
+    def _unchanged(self, variable: Variable, derived: CutPlan) -> Iterator[PlanItem]:
+        """Fields of a variable that hold what they held before the outermost loop, and that as it
+        was: nothing in the loops writes it, nor what leads to it, by whatever name.
+        """
+        changed = self._cells.set(self._changed)
+        for level in derived.levels:
+            changed |= level.changed
+        todo = [(variable.place, self._cells.set({variable.cell}), 0)]
+        while todo:
+            path, cells, depth = todo.pop()
+            sites = {site for cell in cells for site in self._cells.holds(cell)}
+            contents = self._cells.set(("object", str(site), "") for site in sites)
+            if depth == _DEEPEST or not (cells | contents).isdisjoint(changed):
+                continue
+            fields = [inner for site in sites for inner in self._cells.fields(site)]
+            for name in sorted({each[2] for each in fields} - {"", ELEMENT, OWN}):
+                inner = self._cells.set(each for each in fields if each[2] == name)
+                if self._cells.below(inner).isdisjoint(changed):
+                    if any(map(self._cells.holds, inner)):
+                        yield PlanItem(f"{path}.{name}", "rebuild", "as the setup makes it")
+                else:
+                    todo.append((f"{path}.{name}", inner, depth + 1))
 
     def _causes_below(self, cells: CellSet) -> tuple[str, ...]:
         """How the bits of some cells come about, in words."""
@@ -518,6 +547,8 @@ def _both_last(one: PlanLevel, other: PlanLevel) -> PlanLevel:
     kept: list[PlanItem] = [item for item in (*one.items, *other.items) if not item.compared]
     for place in {*mine, *theirs}:
         here = [each[place] for each in (mine, theirs) if place in each]
+        if len(here) == 1 and _has_variable(mine, place) and _has_variable(theirs, place):
+            continue  # a field that is changed on one of the ways
         if "restore" in (item.action for item in here) or len({i.action for i in here}) == 1:
             kept.append(next((i for i in here if i.action == "restore"), here[0]))
         else:
@@ -526,6 +557,12 @@ def _both_last(one: PlanLevel, other: PlanLevel) -> PlanLevel:
     if ("gradients" in mine) != ("gradients" in theirs):
         kept = [item for item in kept if item.place != "gradients"]
     return PlanLevel(one.loop, tuple(sorted(set(kept))))
+
+
+def _has_variable(items: Mapping[str, PlanItem], place: str) -> bool:
+    """Whether a level knows the variable of a place."""
+    space, slash, rest = place.rpartition("/")
+    return f"{space}{slash}{rest.partition('.')[0]}" in items
 
 
 def _recursive(program: Program) -> set[str]:

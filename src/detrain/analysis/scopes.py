@@ -82,19 +82,26 @@ class Scope:
         return tuple(each.arg for each in (*names, *([a.kwarg] if a.kwarg else [])))
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """What runs in its own frame, or in that of a comprehension in it."""
+        return list(own_nodes(self.node))
+
+    @cached_property
     def yields(self) -> bool:
         """Whether a function is a generator function."""
-        return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in own_nodes(self.node))
+        return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in self.nodes)
 
     @cached_property
     def is_small(self) -> bool:
         """Whether a function is so small and plain that each call of it can be told apart."""
         if self.inner or self.captured or self.yields:
             return False
-        nodes = list(own_nodes(self.node))
-        return len(nodes) <= _SMALL and not any(
-            isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in nodes
-        )
+        return len(self.nodes) <= _SMALL and not self.loops
+
+    @cached_property
+    def loops(self) -> bool:
+        """Whether a loop is written in it."""
+        return any(isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in self.nodes)
 
 
 @dataclass(eq=False)

@@ -10,6 +10,7 @@ The thread calls nothing of a framework and touches no object of the program.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import threading
 from time import monotonic
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import xxhash
 
 from detrain.checkpoint.buffers import address_of
+from detrain.frameworks.find import memory_at
 from detrain.trace.digest import digest_array
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from detrain.checkpoint.buffers import Turn
     from detrain.frameworks.base import Still
 
-__all__ = ["Abandoned", "Copying", "Late", "Overlap", "memory_at"]
+__all__ = ["Abandoned", "Copying", "Late", "Overlap"]
 
 _CHUNK = 2 << 20
 """Bytes that are copied and then digested: they are still in the cache."""
@@ -42,11 +44,6 @@ class Late(NamedTuple):
     name: str
     address: int
     into: memoryview
-
-
-def memory_at(address: int, nbytes: int) -> memoryview:
-    """The memory at an address, without a copy."""
-    return memoryview((ctypes.c_char * nbytes).from_address(address)).cast("B")
 
 
 class Copying:
@@ -66,7 +63,8 @@ class Copying:
     def start(self) -> None:
         """Begin. The arrays must not be freed before `finish` or `cancel` has returned."""
         self._started = True
-        threading.Thread(target=self._run, name="detrain-copy", daemon=True).start()
+        # Plain: to start an object of `threading` waits until the thread has been running.
+        _thread.start_new_thread(self._run, ())
 
     def covers(self, name: str) -> bool:
         """Whether an array is among these."""

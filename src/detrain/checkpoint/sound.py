@@ -70,7 +70,11 @@ def _troubles(manifest: Manifest) -> Iterator[str]:
             yield f"{name!r}, a file of the program, is not an absolute path"
     yield from _bad_counts({f"iteration of {lv.site!r}": lv.iteration for lv in manifest.levels})
     sizes: dict[str, int] = {}
+    contents: dict[str, object] = {}
     for state in manifest.states():
+        content = (state.digests, state.borrowed)
+        if contents.setdefault(state.file, content) != content:
+            yield f"{state.file} is the file of two states"
         yield from _state_troubles(state)
         for name, size in (
             (state.file, state.bytes),

@@ -7,6 +7,7 @@ is raised again on the program's side, at the next `check`.
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections import deque
 from time import monotonic
@@ -37,7 +38,8 @@ class Writer:
             self._jobs.append(job)
             if not self._running:
                 self._running = True
-                threading.Thread(target=self._run, name="detrain-write", daemon=True).start()
+                # Plain: to start an object of `threading` waits until the thread has been running.
+                _thread.start_new_thread(self._run, ())
 
     @property
     def busy(self) -> bool:

@@ -78,6 +78,8 @@ class Attempt:
         self.notices = Notices(quiet=opening.quiet)
         check_own_files(self.folder.path, self.folder.checkpoints.name)
         self._lock = RunLock(self.folder.path, self.folder.name)
+        self.verified: dict[str, dict[str, memoryview]] = {}
+        """The arrays of the checkpoint that the run goes on from, by file."""
         try:
             before = self.folder.attempts()
             self.store = LocalStore(self.folder.checkpoints, opening.reached)
@@ -287,7 +289,7 @@ class Attempt:
                 f"the checkpoint of step {step} can't be used: {error}. Trying the one before"
             )
 
-        manifest = load_newest(self.store, found, self._check)
+        manifest = load_newest(self.store, found, self._check, self.verified)
         for step in damaged:
             set_aside(self.store, step)
         return manifest

@@ -109,7 +109,7 @@ class Saving:
         habits: Mapping[tuple[str, ...], Habits],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._say, self._habits = say, habits
+        self._store, self._say, self._habits = store, say, habits
         self._reached, self._clock = reached, clock
         self._committing = Committing(store, reached, retired)
         self.use(options)
@@ -236,7 +236,7 @@ class Saving:
     def _left(self) -> str:
         newest = max(self.newest, self.resumed_at)
         there = "there is none yet" if newest < 0 else f"the newest is that of step {newest}"
-        return f"The run goes on without it; {there}"
+        return f"The run goes on; {there}"
 
     def wait(self) -> None:
         """Wait until all that is to be published is."""
@@ -249,8 +249,9 @@ class Saving:
             self.release()
         self.wait()
         self.tell()
+        self._store.sweep()
         if self._lost:
-            self._say(f"{self._lost} checkpoints could not be written")
+            self._say(f"checkpoints that could not be written: {self._lost}. {self._left}")
 
     def _holds_good(self, held: _Held, verdict: Verdict) -> bool:
         """Whether what was left out was not needed; if it was, it is saved from now on."""

@@ -72,7 +72,10 @@ class Session:
         )  # fmt: skip
         known = Planned(opening.plan)
         plan = known if options.use_plan else Planned(None)
-        self._states = States(opening.owns, self.attempt.store, plan, known, self.attempt.attention)
+        self._states = States(
+            opening.owns, self.attempt.store, plan, known,
+            self.attempt.attention, self.attempt.verified,
+        )  # fmt: skip
         self.signals = Signals(options.grace, self.attempt.attention, self._out_of_grace)
         self._started = False
         self._base = Level("", None, None, {}, Habits(nests=True))
@@ -548,6 +551,7 @@ class Session:
         manifest, self._rebuild = self._rebuild.manifest, None
         self.step, self._values = manifest.step, {}
         self.attempt.go_live(manifest)
+        self.attempt.verified.clear()
         self._saving.resumed(manifest.step)
 
 

@@ -93,7 +93,10 @@ class GradientWatch:
         _end(self)
         for handle in self._handles:
             handle.remove()
-        left = any(stale.is_there() for stale in self._stale.values()) and not self._may_stay
+        left = any(
+            stale.is_there() and (stale.added_to or not self._may_stay)
+            for stale in self._stale.values()
+        )
         self._handles, self._nodes, self._stale = [], [], {}
         return self._used or ("still holds it" if left else "")
 
