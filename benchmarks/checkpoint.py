@@ -32,6 +32,7 @@ import statistics
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,8 @@ STEP = 0.3
 
 
 class Block(nn.Module):
+    """Attention, then two layers."""
+
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -78,6 +81,8 @@ class Block(nn.Module):
 
 
 class LanguageModel(nn.Module):
+    """A stack of blocks."""
+
     def __init__(self, words: int, width: int, depth: int) -> None:
         super().__init__()
         self.words = words
@@ -169,7 +174,7 @@ def synced(path: Path) -> None:
 # ---------------------------------------------------------------- who saves
 
 
-def plain(training: Training, steps: int, every: int, folder: Path, found: Measured) -> None:
+def plain(training: Training, steps: int, _every: int, _folder: Path, found: Measured) -> None:
     with timed(found, steps):
         for _ in range(steps):
             training.step()
@@ -278,21 +283,36 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
         plain_publish(self, order, *rest)
         found.durable.append(time.perf_counter() - taken[order.step])
 
-    with changed(Saving, hold=hold), changed(Overlap, settle=settle):
-        with changed(Committing, _publish=publish):
-            options = {"save_every": every or "auto", "keep": 2, "digest_every": 0}
-            with detrain.run(seed=1, runs=folder, fresh=True, **options) as run:
-                items = run.loop(range(steps), model=training.model, optimizer=training.optimizer)
-                began, cpu, between, ended = time.perf_counter(), cpu_seconds(), 0.0, 0.0
-                for step in items:
-                    now = time.perf_counter()
-                    between += now - ended if step else 0.0
-                    training.step()
-                    ended = time.perf_counter()
-                found.seconds, found.cpu = time.perf_counter() - began, cpu_seconds() - cpu
-                found.steps = steps
+    options: dict[str, Any] = {"save_every": every or "auto", "keep": 2, "digest_every": 0}
+    began = cpu = between = ended = 0.0
+
+    def body(step: int) -> None:
+        nonlocal began, cpu, between, ended
+        now = time.perf_counter()
+        if step == 0:
+            began, cpu = now, cpu_seconds()
+        else:
+            between += now - ended
+        training.step()
+        ended = time.perf_counter()
+
+    with (
+        changed(Saving, hold=hold),
+        changed(Overlap, settle=settle),
+        changed(Committing, _publish=publish),
+        detrain.run(seed=1, runs=folder, fresh=True, **options) as run,
+    ):
+        looped(run, training, steps, body)
+        found.seconds, found.cpu = time.perf_counter() - began, cpu_seconds() - cpu
+        found.steps = steps
     if taken:
         found.stalls.append((between + waited[0]) / len(taken))
+
+
+def looped(run: detrain.Run, training: Training, steps: int, body: Callable[[int], None]) -> None:
+    """The one loop of all runs."""
+    for step in run.loop(range(steps), model=training.model, optimizer=training.optimizer):
+        body(step)
 
 
 @contextlib.contextmanager
@@ -375,28 +395,39 @@ def restored_by_detrain(training: Training, folder: Path) -> tuple[float, float]
 
         return timed
 
-    given = {"_newest": added(Attempt._newest)}
-    with changed(Attempt, **given), changed(States, put_back=added(States.put_back)):
-        with detrain.run(name="it", runs=folder, save_every="never", digest_every=0) as run:
-            items = run.loop(range(3), model=training.model, optimizer=training.optimizer)
-            for _ in items:
-                began = time.perf_counter()
-                touch(training)
-                touched = time.perf_counter() - began
-                break
+    touched = 0.0
+
+    def body(_: int) -> None:
+        nonlocal touched
+        began = time.perf_counter()
+        touch(training)
+        touched = time.perf_counter() - began
+        raise Stopped
+
+    with (
+        contextlib.suppress(Stopped),
+        changed(Attempt, _newest=added(Attempt._newest)),
+        changed(States, put_back=added(States.put_back)),
+        detrain.run(name="it", runs=folder, save_every="never", digest_every=0) as run,
+    ):
+        looped(run, training, 9, body)
     return spent[0], spent[0] + touched
 
 
 def restore_times(training: Training, folder: Path, rounds: int) -> dict[str, list[float]]:
     """Seconds by who restores and from where, in rounds that take turns."""
     torch_save(training, folder)
+
+    def body(step: int) -> None:
+        if step == 3:
+            raise Stopped
+
+    options: dict[str, Any] = {"save_every": 1, "digest_every": 0}
     with (
         contextlib.suppress(Stopped),
-        detrain.run(name="it", seed=1, runs=folder, save_every=1, digest_every=0) as run,
+        detrain.run(name="it", seed=1, runs=folder, **options) as run,
     ):
-        for step in run.loop(range(3), model=training.model, optimizer=training.optimizer):
-            if step == 2:
-                raise Stopped
+        looped(run, training, 9, body)
     kept = folder / "kept"
     shutil.copytree(folder / "it", kept)
     found: dict[str, list[float]] = {}
@@ -485,11 +516,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
+    # As DETrain does in its blocks: what is measured is checkpoints, not determinism.
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    warnings.filterwarnings("ignore", module="torch.distributed")
     console, machine = Console(), facts()
     rounds = 1 if chosen.quick else chosen.rounds
     who = [name for name in SAVERS if not chosen.quick or "process" not in name]
-    lines = ["# Checkpoints", "", "By `python benchmarks/checkpoint.py`, which says what the columns "
-             "mean; medians of " f"{rounds} rounds. {machine}.", ""]  # fmt: skip
+    intro = (
+        "By `python benchmarks/checkpoint.py`, which says what the columns mean; medians of "
+        f"{rounds} rounds. {machine}."
+    )
+    lines = ["# Checkpoints", "", intro, ""]
     for size in chosen.model or list(WIDTHS):
         training = Training(size)
         title = (
