@@ -77,6 +77,7 @@ HOSTILE = {
     "objects without paths": {"tree": StateTree((), (Node("list"),), ())},
     "a field twice": {"tree": tree(Node("object", fields=(("a", 0), ("a", 0))))},
     "a root twice": {"tree": StateTree((("a", 0), ("a", 0)), (Node("list"),), ("",))},
+    "an answer that is none": {"observed": (("time.time", ("f", "x")),)},
     "a constant that is none": {"tree": tree(Node("list", items=(("i", "x"),)))},
     "a negative shape": {
         "tree": tree(Node("array", array=ArrayFacts("torch", "float32", (-1, -4), "x", 0))),
