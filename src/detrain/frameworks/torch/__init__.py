@@ -91,7 +91,8 @@ class Torch:
 
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """The number of threads decides how sums are split."""
-        threads = int(fingerprint.get("torch threads", "0"))
+        found = fingerprint.get("torch threads", "0")
+        threads = int(found) if found.isascii() and found.isdigit() and len(found) < 5 else 0
         if threads and threads != torch.get_num_threads():
             torch.set_num_threads(threads)
 
