@@ -172,3 +172,31 @@ def test_data_in_memory_is_written_once_or_twice(runner, tmp_path):
     assert len(large) <= 2, large
     for step in steps:
         assert read_checkpoint(store, step).data_files().keys() <= set(store.names())
+
+
+LEFT = """
+    import torch
+    model = torch.nn.Linear(200, 200)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for step in range(100):
+        loss = model(torch.randn(32, 200)).pow(2).mean()
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+        if step == 5:
+            break
+    for step in range(6):
+        loss = model(torch.randn(32, 200)).pow(2).mean()
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+        print(step, loss.item())
+"""
+
+
+def test_the_last_checkpoint_of_a_loop_that_is_left_is_published(runner, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(LEFT))
+    done = runner.run(script, "whole", *EVERY, "--keep", "20")
+    assert done.code == 0, done.stderr
+    assert "not be written" not in done.stderr
+    assert 5 in manifest_steps(store_of(runner, "whole"))
+    assert runner.run(script, "it", *EVERY, crash="step=8").code == -9
+    assert runner.run(script, "it", *EVERY).code == 0
+    same(runner)

@@ -686,7 +686,7 @@ def test_fields_that_nothing_changes_are_not_saved(bench, name):
 
 
 # What a plan may be wrong about: fields that these programs change.
-WRONG = {
+WRONG_FIELDS = {
     "field_assigned_by_alias": (
         ("__main__:Job.train:0", "__main__:Job.train:0.0"),
         "__main__:Job.train/self.data",
@@ -700,9 +700,9 @@ WRONG = {
 HELD_TOO = {"field_changed_in_place", "field_of_caching_dataset"}
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", WRONG_FIELDS)
 def test_a_field_that_is_changed_after_all_is_saved(bench, name):
-    loops, field = WRONG[name]
+    loops, field = WRONG_FIELDS[name]
     bench.write("", plan(loops, [item(field, "rebuild")]), (GOLDEN / f"{name}.py").read_text())
     whole, _ = bench.is_exact(8, 13)
     bench.run("again")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import os
 import threading
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,7 +36,7 @@ _CHUNK = 2 << 20
 
 
 class Abandoned(Exception):
-    """A snapshot is not needed any more."""
+    """A snapshot is not needed any more, or could not be copied."""
 
 
 class Late(NamedTuple):
@@ -108,22 +109,33 @@ class Copying:
             self._turn.wait()
 
     def _run(self) -> None:
-        late = []
         try:
-            self._turn.wait()
-            for array in self._arrays:
+            late = self._copy_all()
+            self._over.set()
+            for array in late:
                 if self._stop:
                     return
-                if not self._copy(array):
-                    late.append(array)
-                self._tell()
+                self._digests[array.name] = digest_array(array.into)
+                self._tell(0)
+        except BaseException:
+            with self._changed:  # who waits for it must not wait for ever
+                self._stop = True
+                self._changed.notify_all()
+            raise
         finally:
             self._over.set()
-        for array in late:
+
+    def _copy_all(self) -> list[Late]:
+        """Copy; gives those that there was no time to digest."""
+        late = []
+        self._turn.wait()
+        for array in self._arrays:
             if self._stop:
-                return
-            self._digests[array.name] = digest_array(array.into)
-            self._tell(0)
+                break
+            if not self._copy(array):
+                late.append(array)
+            self._tell()
+        return late
 
     def _tell(self, copied: int = 1) -> None:
         with self._changed:
@@ -154,7 +166,7 @@ class Overlap:
     ) -> None:
         """`compare` these once more with the arrays, when the copy is finished."""
         self.copying, self._still, self._compare = copying, still, compare
-        self._lock = threading.RLock()
+        self._lock, self._owner = threading.RLock(), os.getpid()
         self._settled = False
         self._changed: set[str] = set()
 
@@ -166,6 +178,8 @@ class Overlap:
 
     def settle(self) -> None:
         """Finish the copy, and see whether anything changed under it. Any thread may call it."""
+        if os.getpid() != self._owner:
+            return  # a child that was forked meanwhile: nothing of its memory is being copied
         with self._lock:
             if self._settled:
                 return

@@ -199,6 +199,9 @@ class Framework(Protocol):
     def is_generator(self, obj: Any) -> bool:
         """Whether an object is a generator of random numbers that can be put into a state."""
 
+    def generator_at(self, address: Address) -> Any:
+        """A new generator object at the first number of an address."""
+
     def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
         """Put a generator object to the first number of an address."""
 

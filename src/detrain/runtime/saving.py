@@ -191,16 +191,16 @@ class Saving:
         self._reached("cut")
         self._committing.begin(order)
 
-    def resumed(self, step: int) -> None:
-        """The run goes on from the checkpoint of this step."""
-        self.last_step, self._last_time = step, self._clock()
-        self.resumed_at = step
+    def resumed(self, manifest: Manifest) -> None:
+        """The run goes on from this checkpoint."""
+        self.last_step, self._last_time = manifest.step, self._clock()
+        self.resumed_at = manifest.step
+        self._committing.resumed(manifest)
 
     def drop(self, level: Level) -> None:
         """The loop ended instead of going into another iteration."""
         if self.held is not None and self.held.level is level:
-            self.held.order.cut.give_up()
-            self.release()
+            self._abandon()
 
     def confirm(self, level: Level, sync: Callable[[], None]) -> None:
         """An iteration has gone well: publish what was held at its head.
@@ -211,7 +211,8 @@ class Saving:
         held = self.held
         if held is None or held.level is not level:
             return
-        if not self._holds_good(held, self.release()):
+        self.held = None
+        if not self._holds_good(held, held.watch.end()):
             held.order.cut.give_up()
             return
         if held.order.cut.overlap is not None:
@@ -244,9 +245,7 @@ class Saving:
 
     def close(self) -> None:
         """Give up what is held, and wait until the rest is published."""
-        if self.held is not None:
-            self.held.order.cut.give_up()
-            self.release()
+        self._abandon()
         self.wait()
         self.tell()
         self._store.sweep()
@@ -299,21 +298,27 @@ class Saving:
         found = {" ".join(path): tuple(sorted(each.kept)) for path, each in self._habits.items()}
         return {path: places for path, places in sorted(found.items()) if places}
 
-    def release(self) -> Verdict:
-        """No longer hold a checkpoint; gives what was seen since.
+    def release(self) -> None:
+        """No longer hold a checkpoint, because another is taken.
 
         Its data is needed all the same if it is the state around a loop that runs now.
         """
         held, self.held = self.held, None
         if held is None:
-            return Verdict()
-        verdict = held.watch.end()
+            return
+        changed = held.watch.end().changed
         level, cut = held.level, held.order.cut
-        if verdict.changed and level.head is cut:
+        if changed and level.head is cut:
             level.head = None
-        if verdict.changed or level.head is not cut or level.gone:
+        if level.head is not cut or level.gone:
             cut.give_up()
-        return verdict
+
+    def _abandon(self) -> None:
+        """No longer hold a checkpoint, because the loop is over."""
+        held, self.held = self.held, None
+        if held is not None:
+            held.order.cut.give_up()
+            held.watch.end()
 
 
 def _order(level: Level, step: int, marks: Marks) -> Order:
