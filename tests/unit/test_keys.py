@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import random
+import re
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,6 +57,18 @@ def test_global_generators_follow_a_key():
     with detrain.key("a").following():
         assert random.random() == inside
     assert find.positions_now() == before
+    find.by_name("numpy").release()
+
+
+def test_the_examples_of_the_page_run():
+    page = (Path(__file__).parents[2] / "docs" / "randomness.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    assert len(blocks) == 2
+    assert names["simulate"](3) == names["simulate"](3) != names["simulate"](4)
+    assert names["data"][2] == names["data"][2] != names["data"][3] - 1
     find.by_name("numpy").release()
 
 
