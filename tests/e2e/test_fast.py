@@ -200,3 +200,26 @@ def test_the_last_checkpoint_of_a_loop_that_is_left_is_published(runner, tmp_pat
     assert runner.run(script, "it", *EVERY, crash="step=8").code == -9
     assert runner.run(script, "it", *EVERY).code == 0
     same(runner)
+
+
+SLOW = """
+import os, time
+plain = os.pwrite
+
+
+def slow(file, data, at):
+    time.sleep(len(data) / 2_000_000)
+    return plain(file, data, at)
+
+
+os.pwrite = slow
+"""
+
+
+def test_a_disk_that_is_too_slow_is_waited_for_and_said_once(runner, tmp_path):
+    """The program itself makes the disk slow: two megabytes a second, a checkpoint has one."""
+    script = written(tmp_path, SLOW, steps=10)
+    done = runner.run(script, "it", *EVERY)
+    assert done.code == 0, done.stderr
+    assert done.stderr.count("training waits for checkpoints") == 1, done.stderr
+    assert max(manifest_steps(store_of(runner))) == 9

@@ -38,7 +38,7 @@ from detrain.frameworks.base import LiveLeaf
 from detrain.state import LEFT_OUT, PLAIN, ArrayFacts, Node, Ref, StateTree, encode_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Set
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
     from detrain.frameworks.base import ArrayView, Framework
 
@@ -97,6 +97,10 @@ def walk(
     `owns` says whether a file is the program's own: what its functions and classes keep is state.
     """
     return Walk(find.loaded(), owns).run(roots, aside or Aside())
+
+
+_TO_COME = Node("")
+"""Stands for an object that was met and is not described yet."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +213,7 @@ class Walk:
         index = self._index.get(id(obj))
         if index is None:
             index = self._index[id(obj)] = len(self._nodes)
-            self._nodes.append(Node(""))
+            self._nodes.append(_TO_COME)
             self._paths.append(path)
             self._modes.append(self._mode)
             self._alive.append(obj)
@@ -237,16 +241,31 @@ class Walk:
 
     def object_fields(self, obj: Any, path: str) -> tuple[tuple[str, Ref], ...]:
         """References to the fields of an object, without those that are rebuilt if it is saved."""
-        apart = self._fields.get(id(obj), frozenset()) if self._mode == FULL else frozenset()
+        apart = self._fields.get(id(obj)) if self._mode == FULL else None
         fields = fields_of(obj)
+        if not apart:
+            return self.fields(fields, path)
         refs = dict(self.fields([each for each in fields if each[0] not in apart], path))
         return tuple((name, refs.get(name, LEFT_OUT)) for name, _ in fields)
 
-    def item_path(self, owner: Any, path: str, key: Any, position: int) -> str:
-        """How a person names the value under a key."""
-        if type(key) not in PLAIN:
-            return f"{path}[#{position}]"
-        return f"{path}.{key}" if self._index[id(owner)] in self._silent else f"{path}[{key!r}]"
+    def items(
+        self, owner: Any, items: Sequence[tuple[Any, Any]], path: str
+    ) -> tuple[tuple[Ref, ...], tuple[Ref, ...]]:
+        """References to keys and values, which a person names by keys if those are constants."""
+        ref, silent = self.ref, self._index[id(owner)] in self._silent
+        keys = tuple([ref(key, f"{path}.key({i})") for i, (key, _) in enumerate(items)])
+        if silent:
+            paths = [
+                f"{path}.{key}" if type(key) in PLAIN else f"{path}[#{i}]"
+                for i, (key, _) in enumerate(items)
+            ]
+        else:
+            paths = [
+                f"{path}[{key!r}]" if type(key) in PLAIN else f"{path}[#{i}]"
+                for i, (key, _) in enumerate(items)
+            ]
+        values = [ref(value, at) for (_, value), at in zip(items, paths, strict=True)]
+        return keys, tuple(values)
 
     def is_own(self, obj: Any) -> bool:
         """Whether a function or class is part of the program's own text."""

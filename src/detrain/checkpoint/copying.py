@@ -58,7 +58,7 @@ class Copying:
         self._digests: dict[str, str] = {}
         self._started = self._hurry = self._stop = False
         self._over = threading.Event()
-        self.waited = 0.0
+        self.waited = self._waited_for_turn = 0.0
         """Seconds that the program waited for it."""
 
     def start(self) -> None:
@@ -66,6 +66,11 @@ class Copying:
         self._started = True
         # Plain: to start an object of `threading` waits until the thread has been running.
         _thread.start_new_thread(self._run, ())
+
+    @property
+    def behind(self) -> float:
+        """Seconds that the program waited for it because the one before was still being written."""
+        return min(self.waited, self._waited_for_turn)
 
     def covers(self, name: str) -> bool:
         """Whether an array is among these."""
@@ -128,7 +133,9 @@ class Copying:
     def _copy_all(self) -> list[Late]:
         """Copy; gives those that there was no time to digest."""
         late = []
+        began = monotonic()
         self._turn.wait()
+        self._waited_for_turn = monotonic() - began
         for array in self._arrays:
             if self._stop:
                 break

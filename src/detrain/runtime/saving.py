@@ -118,6 +118,8 @@ class Saving:
         self._costs: deque[Cost] = deque(maxlen=3)
         self._stall = self._worked = self._waited = 0.0
         self._lost = 0
+        self._behind = 0.0
+        """Seconds that training waited because the checkpoint before was still being written."""
         self.resumed_at = -1
         """The step of the checkpoint that this attempt began with; -1 if there was none."""
         self.held: _Held | None = None
@@ -189,7 +191,9 @@ class Saving:
         if self._reached is not ignore:
             self.wait()  # tests kill at points that follow from each other
         self._reached("cut")
+        began = self._clock()
         self._committing.begin(order)
+        self._behind += self._clock() - began
 
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint."""
@@ -217,6 +221,7 @@ class Saving:
             return
         if held.order.cut.overlap is not None:
             self._stall += held.order.cut.overlap.copying.waited
+            self._behind += held.order.cut.overlap.copying.behind
         self._committing.publish(held.order, sync, self.options.retention, self._kept())
         self.last_step, self._last_time = held.order.step, self._clock()
 
@@ -226,8 +231,7 @@ class Saving:
         for step, error in committing.tell():
             self._lost += 1
             self._say(f"the checkpoint of step {step} could not be written: {error}. {self._left}")
-        waited = committing.writer.waited
-        if waited > _LONG and self.options.save_every.steps is not None:
+        if self._behind > _LONG and self.options.save_every.steps is not None:
             self._say(
                 f"training waits for checkpoints to be written ({_LONG:.0f} s so far): they are "
                 "due faster than this disk takes them. Save less often to lose no time"
