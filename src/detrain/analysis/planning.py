@@ -51,7 +51,7 @@ from detrain.analysis.program import (
 from detrain.analysis.scopes import Module, Scope
 from detrain.analysis.types import Cause
 from detrain.analysis.values import DEFINITIONS
-from detrain.plan import Action, Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
+from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
 
 __all__ = ["Variable", "plan_python", "trained_cells"]
 
@@ -530,10 +530,17 @@ class _Planning:
             if cause.kind == "world" and cause.what in _KEPT:
                 why = f"the {cause.what} reaches what is trained, or decides which way it goes"
                 yield PlanItem(print_op(op), "record", why, op.span.line, op.span.file)
-            elif cause.kind == "race" and not _is_loader(op):
-                action: Action = "rekey" if isinstance(op, Draw) else "refuse"
-                why = "its bits depend on the order in which parallel work is done"
-                yield PlanItem(print_op(op), action, why, op.span.line, op.span.file)
+            elif cause.kind == "race" and not _is_loader(op) and not isinstance(op, Draw):
+                yield PlanItem(print_op(op), "refuse", _RACED, op.span.line, op.span.file)
+        # A draw moves a generator that others draw from, whatever becomes of the number.
+        raced = {cause.site for cause in self._causes.everywhere if cause.kind == "race"}
+        for site in raced:
+            op = ops.get(site)
+            if isinstance(op, Draw) and op.span is not None:
+                yield PlanItem(print_op(op), "rekey", _RACED, op.span.line, op.span.file)
+
+
+_RACED = "its bits depend on the order in which parallel work is done"
 
 
 def _is_loader(op: Op) -> bool:

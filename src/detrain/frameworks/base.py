@@ -93,6 +93,9 @@ class Follower(Protocol):
     name: str
     """The framework's."""
 
+    asked: int
+    """How many seeds were asked for at this address, by generators that are made without one."""
+
     def begin(self) -> None:
         """Remember where the generators stand."""
 

@@ -133,7 +133,7 @@ class _RandomFollower:
         self._twister = Twister(_GLOBAL)
         self._before: Any = None
         self._address: Address | None = None
-        self._asked = 0
+        self.asked = 0
 
     def begin(self) -> None:
         self._before = self._twister.state(), vars(random.Random)["seed"]
@@ -147,7 +147,7 @@ class _RandomFollower:
         random.Random.seed = seed  # type: ignore[method-assign, assignment]
 
     def follow(self, address: Address, words: memoryview) -> None:
-        self._address, self._asked = address, 0
+        self._address, self.asked = address, 0
         self._twister.put(words)
 
     def end(self) -> None:
@@ -158,8 +158,8 @@ class _RandomFollower:
     def _entropy(self) -> int | None:
         if self._address is None:
             return None
-        self._asked += 1
-        return entropy(self._address, 0, self._asked, 256)
+        self.asked += 1
+        return entropy(self._address, 0, self.asked, 256)
 
 
 _GLOBAL: random.Random = vars(random)["_inst"]
