@@ -11,6 +11,7 @@ from typing import ClassVar
 import pytest
 import torch
 
+from detrain.capture.anchors import root_of
 from detrain.capture.content import digest_live
 from detrain.capture.restore import restore
 from detrain.capture.walk import Aside, walk
@@ -184,6 +185,82 @@ class TestRebuilt:
         assert contents() != before
 
 
+class Job:
+    def __init__(self, data, count):
+        self.count, self.data, self.more = count, data, [count]
+
+
+class TestFields:
+    def captured(self, job, **more):
+        return Captured(
+            {"m/job": job, **more},
+            rebuilt={"m/job.data": job.data},
+            fields={id(job): {"data"}},
+        )
+
+    def test_a_field_is_left_out_and_stays(self):
+        found = self.captured(Job([torch.arange(5.0)], 3))
+        assert not found.walked.leaves
+        assert list(found.rebuilt) == ["m/job.data[0]"]
+        live = Job([torch.arange(5.0)], 0)
+        data = live.data
+        found.into({"m/job": live, "m/job.data": data})
+        assert (live.count, live.more, live.data is data) == (3, [3], True)
+        assert list(vars(live)) == ["count", "data", "more"]
+
+    def test_one_that_is_made_otherwise_is_a_mismatch(self):
+        found = self.captured(Job([torch.arange(5.0)], 3))
+        live = Job([torch.arange(5.0) + 1], 0)
+        with pytest.raises(ResumeMismatch, match="other content"):
+            found.into({"m/job": live, "m/job.data": live.data})
+
+    @pytest.mark.parametrize("there", [True, False])
+    def test_one_that_is_not_made_is_a_mismatch(self, there):
+        found = self.captured(Job([], 3))
+        live = Job([], 0)
+        data = live.data
+        del live.data
+        with pytest.raises(ResumeMismatch, match="found nothing") as error:
+            found.into({"m/job": live} | ({"m/job.data": data} if there else {}))
+        assert error.value.where == "m/job.data"
+
+    def test_what_something_saved_holds_too_is_saved(self):
+        job = Job([[1, 2], torch.arange(5.0)], 3)
+        found = self.captured(job, **{"m/first": job.data[0]})
+        live = Job([[], torch.arange(5.0)], 0)
+        restored = found.into({"m/job": live, "m/job.data": live.data, "m/first": None})
+        assert restored["m/first"] is live.data[0]
+        assert live.data[0] == [1, 2]
+
+    def test_where_it_leads_is_among_what_must_not_change(self):
+        def contents(job, **more):
+            return self.captured(job, **more).walked.contents
+
+        job = Job([1], 3)
+        before = contents(job)
+        job.count = 4
+        assert contents(job) == before
+        job.data = [1]
+        assert contents(job) == before
+        other = [1]
+        job.data = other
+        assert contents(job, **{"m/other": other}) != before
+
+    @pytest.mark.parametrize(
+        ("path", "root"),
+        [
+            ("m/a.b", "m/a.b"),
+            ("m/a.b.", "m/a.b"),
+            ("m/a.b[0].c", "m/a.b"),
+            ("m/a.b.c[1]", "m/a.b.c"),
+            ("m/a.bc", "m/a"),
+            ("m/d[0]", "m/d"),
+        ],
+    )
+    def test_which_of_them_a_path_is_below(self, path, root):
+        assert root_of(path, ["m/a.b", "m/a.b.c"]) == root
+
+
 class TestGradients:
     def model(self):
         model = torch.nn.Linear(3, 2)
@@ -311,6 +388,14 @@ class TestGradients:
             assert watch.end().partition(" (")[0] == verdict
             assert len(seen) == 1
             handle.remove()
+
+    def test_one_that_may_stay_must_not_be_touched(self):
+        for touched, verdict in ((False, ""), (True, "still holds it")):
+            model = self.model()
+            watch = GradientWatch(model.parameters(), may_stay=True)
+            if touched:
+                model(torch.ones(1, 3)).sum().backward()
+            assert watch.end() == verdict
 
     def test_two_may_watch_at_once(self):
         one, other = self.model(), self.model()

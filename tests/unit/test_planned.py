@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from detrain.analysis.planning import _both_last
 from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel
 from detrain.runtime.audit import Audit
 from detrain.runtime.places import expand, get_place, join_place, set_place, split_place
@@ -38,6 +39,25 @@ class TestPlanned:
         items = (item("m/x", "drop"), item("m/y.z", "drop"), item("m/w[]", "rebuild"))
         found = planned(PlanLevel("a", items)).cut(("a",))
         assert (found.dead, found.rebuilt) == ({"m/x"}, frozenset())
+
+    def test_and_fields_that_are_made_again(self):
+        places = ("m:A.f/t.data", "m/t.part.data", "m/t.rows[].data", "m/t.other")
+        items = (
+            item("m/t", "restore"),
+            *(item(place, "rebuild") for place in places),
+            item("m/t.other.began", "restore"),
+        )
+        found = planned(PlanLevel("a", items)).cut(("a",))
+        assert found.rebuilt == {"m:A.f/t.data", "m/t.part.data"}
+        kept = found.keeping({"m/t.part.data"})
+        assert (kept.rebuilt, kept.kept) == ({"m:A.f/t.data"}, {"m/t.part.data"})
+
+    def test_a_field_that_changes_on_one_of_the_ways_is_saved(self):
+        def way(*places):
+            return PlanLevel("a", (item("m/t", "restore"), *(item(p, "rebuild") for p in places)))
+
+        found = _both_last(way("m/t.data", "m/t.more"), way("m/t.data"))
+        assert {each.place for each in found.items} == {"m/t", "m/t.data"}
 
     @pytest.mark.parametrize("place", ["m/x", "m/x.field", "m/x[]"])
     def test_a_variable_of_which_a_part_is_needed_is_saved(self, place):

@@ -83,7 +83,7 @@ def snapshot(number, shared):
     return Snapshot(StateTree((), (), ()), tuple(made), {})
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     epochs=st.lists(st.integers(1, 4), min_size=1, max_size=5),
     rule=st.builds(Retention, st.integers(1, 3), st.none() | st.integers(1, 5)),

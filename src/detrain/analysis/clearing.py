@@ -14,26 +14,33 @@ from detrain.analysis.derive import Cut
 from detrain.analysis.emit import GRADIENTS, OWN, Lowered
 from detrain.analysis.program import Branch, Loop, Op, Place, blocks_of, walk_ops
 
-__all__ = ["each_clears_its_own"]
+__all__ = ["Use", "each_clears_its_own", "uses_of_gradients"]
 
 
-def each_clears_its_own(cells: Cells, lowered: Lowered, cut: Cut) -> bool:
-    """Whether all that uses gradients after a cut is a step of an optimizer that has cleared its
-    own since.
+Use = tuple[str, tuple[Op, ...], Op]
+"""An op that uses gradients, with the function that it stands in and its body."""
+
+
+def uses_of_gradients(cells: Cells) -> list[Use]:
+    """All that uses gradients, but to add to them or to clear them."""
+    return [
+        (scope, block, op)
+        for scope, block in cells.scopes
+        for op in walk_ops(block)
+        if any(place[0] == GRADIENTS[0] for place in read_by(op))
+    ]
+
+
+def each_clears_its_own(cells: Cells, lowered: Lowered, uses: list[Use], cut: Cut) -> bool:
+    """Whether each use of gradients after a cut is a step of an optimizer that has cleared its own
+    since.
     """
     last = dict(cut.chain)
-    for scope, block in cells.scopes:
-        for op in walk_ops(block):
-            if not _uses(op):
-                continue
-            place = lowered.steps.get(op.site)
-            if place is None or not _is_cleared(cells, lowered, scope, block, op, place, last):
-                return False
+    for scope, block, op in uses:
+        place = lowered.steps.get(op.site)
+        if place is None or not _is_cleared(cells, lowered, scope, block, op, place, last):
+            return False
     return True
-
-
-def _uses(op: Op) -> bool:
-    return any(place[0] == GRADIENTS[0] for place in read_by(op))
 
 
 def _is_cleared(

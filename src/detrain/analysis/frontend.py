@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from detrain.analysis.emit import GRADIENTS, NONE, Lowered
 from detrain.analysis.program import Bind, Function, Op, Program
 from detrain.analysis.project import Project
-from detrain.analysis.scopes import Module, Scope, last_name, own_nodes, read_modules
+from detrain.analysis.scopes import Module, Scope, last_name, read_modules
 from detrain.analysis.statements import Statements
 from detrain.analysis.values import Facts
 from detrain.errors import ProgramTooLarge
@@ -69,16 +69,11 @@ def _straight(facts: Facts) -> frozenset[str]:
 
     What is called otherwise, an object for example, may have one: planning sees to that.
     """
-    nodes = {key: list(own_nodes(scope.node)) for key, scope in facts.functions.items()}
     called = {
-        key: {last_name(each.func) for each in found if isinstance(each, ast.Call)}
-        for key, found in nodes.items()
+        key: {last_name(each.func) for each in scope.nodes if isinstance(each, ast.Call)}
+        for key, scope in facts.functions.items()
     }
-    looping = {
-        key
-        for key, found in nodes.items()
-        if any(isinstance(each, ast.For | ast.AsyncFor | ast.While) for each in found)
-    }
+    looping = {key for key, scope in facts.functions.items() if scope.loops}
     while True:
         names = {_called_as(facts.functions[key]) for key in looping}
         more = {key for key, used in called.items() if used & names} - looping

@@ -2,6 +2,7 @@
 
 Variables are left out only by proof, whole and by name: one that will surely be written before it
 is read (`drop`), and one that the rebuilt program has right with all that hangs on it (`rebuild`).
+Of others, fields may be rebuilt that nothing touches after the setup.
 What may be called from outside at any time (hooks, callbacks) counts as reading and writing at
 every cut.
 """
@@ -11,13 +12,14 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from msgspec.structs import replace as replace_struct
 
 from detrain.analysis.cells import Cell, Cells, CellSet
-from detrain.analysis.clearing import each_clears_its_own
+from detrain.analysis.clearing import Use, each_clears_its_own, uses_of_gradients
 from detrain.analysis.decisions import decided_by_clock
 from detrain.analysis.derive import (
     MOST_CHAINS,
@@ -76,6 +78,18 @@ class Variable:
     """Whether it is more than one variable of the program: only the first is known here."""
 
 
+class Part(NamedTuple):
+    """Something below a variable: where it is, and its cells."""
+
+    path: str
+    cells: set[Cell]
+    """Those that are its own, without what is below it."""
+    containers: frozenset[Cell]
+    """Those that say what the containers on the way there contain."""
+    again: set[Cell]
+    """Fields of it that are those of another part, too: one op makes both objects."""
+
+
 def plan_python(source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> Plan:
     """The plan of a program, for all training loops."""
     planning = _Planning(source, cells, causes, loops)
@@ -92,7 +106,7 @@ def trained_cells(source: Source, cells: Cells) -> CellSet:
     """The cells of models, optimizers and the like, with all that they hold."""
     found: set[Cell] = set()
     for site, kind in source.lowered.kinds.items():
-        if kind in _TRAINED:
+        if kind in _TRAINED and cells.makes(site):
             found.update(cell for cell in cells.fields(site) if cell[2] != OWN)
     return cells.below(cells.set(found))
 
@@ -119,6 +133,7 @@ class _Planning:
         self._words: dict[Set[Cause], tuple[str, ...]] = {}
         self._varying = causes.everywhere & {each for each in causes.everywhere if _varies(each)}
         self._found: dict[tuple[str, ...], list[Variable]] = {}
+        self._parted: dict[str, list[Part]] = {}
         self._once = _made_once(source.program, source.lowered.given_away)
 
     def _trains_at(self, span: Span) -> bool:
@@ -236,10 +251,14 @@ class _Planning:
             items.append(PlanItem("gradients", "drop", why))
             lowered = self._source.lowered
             several = not self._has_one_optimizer and not self._opened
-            if several and each_clears_its_own(self._cells, lowered, derived.cut):
+            if several and each_clears_its_own(self._cells, lowered, self._uses, derived.cut):
                 why = "those of other optimizers may stay: each clears its own before it steps"
                 items.append(PlanItem("gradients.others", "drop", why))
         return PlanLevel(self._loops.sites[op.label], tuple(sorted(set(items))))
+
+    @functools.cached_property
+    def _uses(self) -> list[Use]:
+        return uses_of_gradients(self._cells)
 
     @functools.cached_property
     def _has_one_optimizer(self) -> bool:
@@ -247,8 +266,7 @@ class _Planning:
         steps = self._source.lowered.steps
         sites = {
             site
-            for scope, block in self._cells.scopes
-            for op in walk_ops(block)
+            for scope, _, op in self._uses
             if op.site in steps
             for site in self._cells.sites(scope, steps[op.site])
         }
@@ -277,6 +295,31 @@ class _Planning:
         inside = self._causes_below(below)
         yield PlanItem(variable.place, "restore", why, line, file, causes=inside)
         yield from self._uncompared(variable, line, file)
+        if not self._opened:
+            yield from self._unchanged(variable, derived)
+
+    def _unchanged(self, variable: Variable, derived: CutPlan) -> Iterator[PlanItem]:
+        """Fields of a variable that hold what they held before the outermost loop, and that as it
+        was: nothing in the loops writes it, nor what leads to it, by whatever name.
+        """
+        changed = self._cells.set(self._changed)
+        for level in derived.levels:
+            changed |= level.changed
+        todo = [(variable.place, self._cells.set({variable.cell}), 0)]
+        while todo:
+            path, cells, depth = todo.pop()
+            sites = {site for cell in cells for site in self._cells.holds(cell)}
+            contents = self._cells.set(("object", str(site), "") for site in sites)
+            if depth == _DEEPEST or not (cells | contents).isdisjoint(changed):
+                continue
+            fields = [inner for site in sites for inner in self._cells.fields(site)]
+            for name in sorted({each[2] for each in fields} - {"", ELEMENT, OWN}):
+                inner = self._cells.set(each for each in fields if each[2] == name)
+                if self._cells.below(inner).isdisjoint(changed):
+                    if any(map(self._cells.holds, inner)):
+                        yield PlanItem(f"{path}.{name}", "rebuild", "as the setup makes it")
+                else:
+                    todo.append((f"{path}.{name}", inner, depth + 1))
 
     def _causes_below(self, cells: CellSet) -> tuple[str, ...]:
         """How the bits of some cells come about, in words."""
@@ -289,7 +332,7 @@ class _Planning:
         """The parts of a variable that the clock reaches."""
         if not self._varying:
             return
-        for path, cells, _ in self._parts(variable):
+        for path, cells, *_ in self._parts(variable):
             if cells & self._trained:
                 continue
             reasons = self._causes.among(cells) & self._varying
@@ -298,29 +341,31 @@ class _Planning:
                 why = f"saved, but not compared: the {what} reaches it"
                 yield PlanItem(path, "restore", why, line, file, compared=False)
 
-    def _parts(self, variable: Variable) -> Iterator[tuple[str, set[Cell], frozenset[Cell]]]:
-        """A variable, its fields, and theirs, with the cells that are theirs alone, and with those
-        that say what the containers on the way there contain.
-        """
-        none: frozenset[Cell] = frozenset()
-        todo: list[tuple[str, Cell, int, frozenset[Cell]]] = [
-            (variable.place, variable.cell, 0, none)
-        ]
+    def _parts(self, variable: Variable) -> list[Part]:
+        """A variable, its fields, and theirs."""
+        found = self._parted.get(variable.place)
+        if found is None:
+            found = self._parted[variable.place] = list(self._parts_below(variable))
+        return found
+
+    def _parts_below(self, variable: Variable) -> Iterator[Part]:
+        todo = [(variable.place, variable.cell, 0, frozenset[Cell]())]
         seen = {variable.cell}
         while todo:
-            path, cell, depth, passed = todo.pop()
+            path, cell, depth, containers = todo.pop()
             sites = self._cells.holds(cell)
             own = {cell}.union({("object", str(site), "") for site in sites})
-            yield path, own, passed
-            if depth == _DEEPEST:
-                continue
+            again: set[Cell] = set()
             for site in sites:
                 for inner in self._cells.fields(site):
-                    if inner[2] and inner not in seen:
+                    if inner in seen:
+                        again.add(inner)
+                    elif inner[2] and depth < _DEEPEST:
                         seen.add(inner)
                         contained = {inner, ("object", str(site), "")}
-                        more = passed | contained if inner[2] == ELEMENT else passed
+                        more = containers | contained if inner[2] == ELEMENT else containers
                         todo.append((path + _step(inner[2]), inner, depth + 1, more))
+            yield Part(path, own, containers, again)
 
     # ---------------------------------------------------------------- loops around it
 
@@ -372,7 +417,11 @@ class _Planning:
                 continue
             if variable.cell in level.changed and variable.cell not in wanted:
                 continue  # it is written before it is read: nothing is got at through it
-            for path, cells, containers in self._parts(variable):
+            parts = self._parts(variable)
+            if any(part.again & wanted for part in parts):
+                # One cell by two paths: which object it is of is not known.
+                parts = [Part(variable.place, set(whole), frozenset(), set())]
+            for path, cells, containers, _ in parts:
                 found = cells & wanted
                 if variable.cell not in read:  # it may be another name of an object that is
                     found = {cell for cell in found if self._is_one(cell)}
@@ -525,6 +574,8 @@ def _both_last(one: PlanLevel, other: PlanLevel) -> PlanLevel:
     kept: list[PlanItem] = [item for item in (*one.items, *other.items) if not item.compared]
     for place in {*mine, *theirs}:
         here = [each[place] for each in (mine, theirs) if place in each]
+        if len(here) == 1 and _has_variable(mine, place) and _has_variable(theirs, place):
+            continue  # a field that is changed on one of the ways
         if "restore" in (item.action for item in here) or len({i.action for i in here}) == 1:
             kept.append(next((i for i in here if i.action == "restore"), here[0]))
         else:
@@ -533,6 +584,12 @@ def _both_last(one: PlanLevel, other: PlanLevel) -> PlanLevel:
     if ("gradients" in mine) != ("gradients" in theirs):
         kept = [item for item in kept if item.place != "gradients"]
     return PlanLevel(one.loop, tuple(sorted(set(kept))))
+
+
+def _has_variable(items: Mapping[str, PlanItem], place: str) -> bool:
+    """Whether a level knows the variable of a place."""
+    space, slash, rest = place.rpartition("/")
+    return f"{space}{slash}{rest.partition('.')[0]}" in items
 
 
 def _recursive(program: Program) -> set[str]:

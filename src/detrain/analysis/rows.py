@@ -400,6 +400,10 @@ class Rows(Items):
         inner = frozenset(t for value in over for t in value.tags)
         if name in ("builtins.enumerate", "builtins.zip"):
             return self.made(reads, over, frozenset({("iterates", "pairs")}), node)
+        if len(over) > 1 and not any(tag[0] in ("generator", "instance") for tag in inner):
+            # One after the other: it gives the items of each, and changes with any of them.
+            items = [self.item_of(value, node) for value in over if value.of("sequence")]
+            return self.made(reads, [*items, *over], inner | {("made", name)}, node)
         value = over[0]
         return Value(value.place, unique((*value.reads, *reads)), inner | {("made", name)})
 

@@ -124,6 +124,8 @@ class Facts:
         """The libraries that any module imports, by their first names."""
         self.spelled: dict[ast.AST, Spelled] = {}
         """What was found of expressions, which are read again and again."""
+        self.named: dict[ast.AST, tuple[str, ...]] = {}
+        """The variables that statements look at, likewise."""
         self.grown = False
         self.settled = False
         """Whether a value without tags may be anything, and not only not be known yet."""

@@ -7,6 +7,8 @@ at any of them leaves the old checkpoint or the new one.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -60,6 +62,9 @@ CRASH_POINTS = (
 _MANIFEST = ".json"
 _DATA = ".safetensors"
 _ASIDE = ".damaged"
+_WORTH_A_THREAD = 1 << 20
+"""Bytes of an array that is digested beside others."""
+_THREADS = 8
 _PIECE = 64 << 20
 """Bytes that are written in one piece at the most, unless an array is larger."""
 
@@ -194,8 +199,8 @@ def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
     if arrays.keys() != state.digests.keys():
         odd = sorted(arrays.keys() ^ state.digests.keys())[0]
         raise DamagedCheckpoint(state.file, f"array {odd!r} is in only one of file and manifest")
-    for name, expected in state.digests.items():
-        found = digest_array(arrays[name])
+    for name, found in _digested(arrays):
+        expected = state.digests[name]
         if found != expected:
             raise DamagedCheckpoint(
                 state.file, f"array {name!r} was altered: digest {found}, {expected} was written"
@@ -206,6 +211,21 @@ def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
         if node.array.leaf not in (state.rebuilt if node.anchor else arrays):
             raise DamagedCheckpoint(state.file, f"array {node.array.leaf!r} is missing")
     return arrays
+
+
+def _digested(arrays: Mapping[str, memoryview]) -> Iterator[tuple[str, str]]:
+    """The digest of each array. Large ones are read from the disk and digested side by side."""
+    large = [name for name, data in arrays.items() if len(data) >= _WORTH_A_THREAD]
+    for name, data in arrays.items():
+        if len(data) < _WORTH_A_THREAD:
+            yield name, digest_array(data)
+    if not large:
+        return
+    # The largest first: so the threads end together.
+    large.sort(key=lambda name: -len(arrays[name]))
+    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
+        found = threads.map(digest_array, [arrays[name] for name in large])
+        yield from zip(large, found, strict=True)
 
 
 def _borrowed_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
@@ -223,11 +243,14 @@ def load_newest(
     store: Store,
     damaged: Callable[[DamagedCheckpoint, int], None],
     check: Callable[[Manifest], None] = lambda _: None,
+    verified: dict[str, dict[str, memoryview]] | None = None,
 ) -> Manifest | None:
     """The newest checkpoint that is good in every byte; None if there is none at all.
 
     `damaged` is told of each newer one that is not. If all are damaged that is an error: starting
     over by oneself would throw the run away. `check` raises one of what else may be wrong.
+    `verified` is given the arrays of its states, by the names of their files, so that nobody need
+    verify them again.
     """
     steps = manifest_steps(store)
     first: DamagedCheckpoint | None = None
@@ -235,8 +258,10 @@ def load_newest(
         try:
             manifest = read_checkpoint(store, step)
             check(manifest)
-            for state in {state.file: state for state in manifest.states()}.values():
-                verified_arrays(store, state)
+            states = {state.file: state for state in manifest.states()}.values()
+            arrays = {state.file: verified_arrays(store, state) for state in states}
+            if verified is not None:
+                verified.update(arrays)
             return manifest
         except DamagedCheckpoint as error:
             first = first or error

@@ -10,7 +10,9 @@ The thread calls nothing of a framework and touches no object of the program.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
+import os
 import threading
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import xxhash
 
 from detrain.checkpoint.buffers import address_of
+from detrain.frameworks.find import memory_at
 from detrain.trace.digest import digest_array
 
 if TYPE_CHECKING:
@@ -26,14 +29,14 @@ if TYPE_CHECKING:
     from detrain.checkpoint.buffers import Turn
     from detrain.frameworks.base import Still
 
-__all__ = ["Abandoned", "Copying", "Late", "Overlap", "memory_at"]
+__all__ = ["Abandoned", "Copying", "Late", "Overlap"]
 
 _CHUNK = 2 << 20
 """Bytes that are copied and then digested: they are still in the cache."""
 
 
 class Abandoned(Exception):
-    """A snapshot is not needed any more."""
+    """A snapshot is not needed any more, or could not be copied."""
 
 
 class Late(NamedTuple):
@@ -42,11 +45,6 @@ class Late(NamedTuple):
     name: str
     address: int
     into: memoryview
-
-
-def memory_at(address: int, nbytes: int) -> memoryview:
-    """The memory at an address, without a copy."""
-    return memoryview((ctypes.c_char * nbytes).from_address(address)).cast("B")
 
 
 class Copying:
@@ -60,13 +58,19 @@ class Copying:
         self._digests: dict[str, str] = {}
         self._started = self._hurry = self._stop = False
         self._over = threading.Event()
-        self.waited = 0.0
+        self.waited = self._waited_for_turn = 0.0
         """Seconds that the program waited for it."""
 
     def start(self) -> None:
         """Begin. The arrays must not be freed before `finish` or `cancel` has returned."""
         self._started = True
-        threading.Thread(target=self._run, name="detrain-copy", daemon=True).start()
+        # Plain: to start an object of `threading` waits until the thread has been running.
+        _thread.start_new_thread(self._run, ())
+
+    @property
+    def behind(self) -> float:
+        """Seconds that the program waited for it because the one before was still being written."""
+        return min(self.waited, self._waited_for_turn)
 
     def covers(self, name: str) -> bool:
         """Whether an array is among these."""
@@ -110,22 +114,35 @@ class Copying:
             self._turn.wait()
 
     def _run(self) -> None:
-        late = []
         try:
-            self._turn.wait()
-            for array in self._arrays:
+            late = self._copy_all()
+            self._over.set()
+            for array in late:
                 if self._stop:
                     return
-                if not self._copy(array):
-                    late.append(array)
-                self._tell()
+                self._digests[array.name] = digest_array(array.into)
+                self._tell(0)
+        except BaseException:
+            with self._changed:  # who waits for it must not wait for ever
+                self._stop = True
+                self._changed.notify_all()
+            raise
         finally:
             self._over.set()
-        for array in late:
+
+    def _copy_all(self) -> list[Late]:
+        """Copy; gives those that there was no time to digest."""
+        late = []
+        began = monotonic()
+        self._turn.wait()
+        self._waited_for_turn = monotonic() - began
+        for array in self._arrays:
             if self._stop:
-                return
-            self._digests[array.name] = digest_array(array.into)
-            self._tell(0)
+                break
+            if not self._copy(array):
+                late.append(array)
+            self._tell()
+        return late
 
     def _tell(self, copied: int = 1) -> None:
         with self._changed:
@@ -156,7 +173,7 @@ class Overlap:
     ) -> None:
         """`compare` these once more with the arrays, when the copy is finished."""
         self.copying, self._still, self._compare = copying, still, compare
-        self._lock = threading.RLock()
+        self._lock, self._owner = threading.RLock(), os.getpid()
         self._settled = False
         self._changed: set[str] = set()
 
@@ -168,6 +185,8 @@ class Overlap:
 
     def settle(self) -> None:
         """Finish the copy, and see whether anything changed under it. Any thread may call it."""
+        if os.getpid() != self._owner:
+            return  # a child that was forked meanwhile: nothing of its memory is being copied
         with self._lock:
             if self._settled:
                 return

@@ -83,7 +83,8 @@ def is_spare(path: Path) -> bool:
     except OSError:
         return False
     try:
-        if os.fstat(file).st_size < _WORTH_SPARING:
+        facts = os.fstat(file)
+        if facts.st_size < _WORTH_SPARING or facts.st_nlink > 1:  # somebody holds on to it
             return False
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -106,12 +106,14 @@ def read_arrays(path: Path) -> dict[str, memoryview]:
                     str(path), f"its header claims {length} bytes, the file has {size}"
                 )
             entries = msgspec.json.decode(file.read(length), type=dict[str, _Entry])
-            mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except OSError as error:
         raise DamagedCheckpoint(str(path), f"can't be read: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedCheckpoint(str(path), f"its header is malformed: {error}") from error
-    body = mapped[8 + length :]
+    if hasattr(mmap, "MADV_WILLNEED"):
+        mapped.madvise(mmap.MADV_WILLNEED)  # all of it will be read, from several places at once
+    body = memoryview(mapped)[8 + length :]
     found, end = {}, 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
         start, stop = entry.data_offsets

@@ -7,14 +7,16 @@ the program is about to change them. The bytes of a snapshot are those of the cu
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from detrain.checkpoint.copying import Copying, Late, Overlap, memory_at
+from detrain.checkpoint.buffers import address_of
+from detrain.checkpoint.copying import Copying, Late, Overlap
 from detrain.checkpoint.format import ArrayBytes
-from detrain.frameworks.find import Positions, positions_now
+from detrain.frameworks.find import Positions, live_bytes, positions_now
 from detrain.trace.digest import digest_array, digest_state
 
 if TYPE_CHECKING:
@@ -176,9 +178,14 @@ def _named(leaves: Sequence[LiveLeaf], views: Sequence[memoryview]) -> tuple[Arr
 
 def _copied(leaves: Sequence[LiveLeaf], memory: memoryview) -> tuple[ArrayBytes, ...]:
     views = _sliced(leaves, memory)
+    into = address_of(memory) if len(memory) else 0
     for leaf, view in zip(leaves, views, strict=True):
-        if leaf.nbytes:
+        address = leaf.framework.address(leaf.array) if leaf.nbytes else None
+        if address is not None:
+            ctypes.memmove(into, address, leaf.nbytes)
+        elif leaf.nbytes:
             leaf.framework.copy_out(leaf.array, view)
+        into += leaf.nbytes
     return _named(leaves, views)
 
 
@@ -199,15 +206,8 @@ def digest_leaves(
     places: Places | None = None,
 ) -> str:
     """What `digest_snapshot` of a snapshot taken here would give; copies only what it must."""
-    digests = {leaf.name: digest_array(_bytes_of(leaf)) for leaf in leaves}
+    digests = {
+        leaf.name: digest_array(live_bytes(leaf.framework, leaf.array, leaf.nbytes))
+        for leaf in leaves
+    }
     return digest_state(tree.saved(), digests, positions_now(), left_out, places)
-
-
-def _bytes_of(leaf: LiveLeaf) -> memoryview:
-    address = leaf.framework.address(leaf.array) if leaf.nbytes else None
-    if address is not None:
-        return memory_at(address, leaf.nbytes)
-    buffer = memoryview(bytearray(leaf.nbytes))
-    if leaf.nbytes:
-        leaf.framework.copy_out(leaf.array, buffer)
-    return buffer

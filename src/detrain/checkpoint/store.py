@@ -106,6 +106,9 @@ class LocalStore:
             yield protected(self.folder)
 
     def sweep(self) -> None:
-        """Remove what a killed process left half written. Only the owner of the run may call it."""
+        """Remove what a killed process left half written, and the file that is kept to be written
+        over. Only the owner of the run may call it, when nothing is being written.
+        """
+        self._spare = None
         for path in self.folder.glob(f"*{STAGED}"):
             path.unlink()

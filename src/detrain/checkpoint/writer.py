@@ -7,6 +7,7 @@ is raised again on the program's side, at the next `check`.
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections import deque
 from time import monotonic
@@ -28,6 +29,8 @@ class Writer:
         self._error: BaseException | None = None
         self.waited = 0.0
         """Seconds that the program waited for it."""
+        self.worked = 0.0
+        """Seconds that jobs took."""
 
     def submit(self, job: Callable[[], None]) -> None:
         """Have a job done."""
@@ -35,7 +38,8 @@ class Writer:
             self._jobs.append(job)
             if not self._running:
                 self._running = True
-                threading.Thread(target=self._run, name="detrain-write", daemon=True).start()
+                # Plain: to start an object of `threading` waits until the thread has been running.
+                _thread.start_new_thread(self._run, ())
 
     @property
     def busy(self) -> bool:
@@ -64,10 +68,12 @@ class Writer:
                     self._changed.notify_all()
                     return
                 job = self._jobs[0]
+            began = monotonic()
             try:
                 job()
             except BaseException as error:
                 self._error = error
+            self.worked += monotonic() - began
             with self._changed:
                 self._jobs.popleft()
                 self._changed.notify_all()

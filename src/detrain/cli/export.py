@@ -20,7 +20,8 @@ from detrain.checkpoint.format import ArrayBytes, encode_header
 from detrain.checkpoint.manifest import SavedState
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import UsageError
-from detrain.runs.choose import find_run, runs_root
+from detrain.runs.choose import find_run
+from detrain.runs.looking import looking_at
 
 __all__ = ["export"]
 
@@ -53,7 +54,7 @@ def export(
     Of several modules each name begins with the module's. Everything is verified before it is
     written; nothing of the program is run.
     """
-    store = LocalStore(find_run(runs_root(root), run).checkpoints)
+    store = LocalStore(find_run(looking_at(root, run, arrays=True), run).checkpoints)
     at, state = _state(store, run, step)
     form = kind or _kind(target)
     if all_ and (chosen is not None or form == "hf"):

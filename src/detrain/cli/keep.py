@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from detrain.checkpoint.commit import manifest_steps, read_checkpoint
-from detrain.checkpoint.protected import protect, protected, protecting
+from detrain.checkpoint.objects import Objects
+from detrain.checkpoint.protected import PROTECTED, protect, protected, protecting
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import UsageError
-from detrain.runs.choose import find_run, runs_root
+from detrain.runs.choose import find_run, runs_address
+from detrain.runs.looking import looking_at
 
 __all__ = ["keep", "unkeep"]
 
@@ -23,7 +27,7 @@ def keep(run: str, step: int, name: str | None, root: str | None) -> None:
 
     The run may be at work meanwhile.
     """
-    folder = find_run(runs_root(root), run).checkpoints
+    folder = find_run(looking_at(root, run), run).checkpoints
     store, label = LocalStore(folder), name or str(step)
     with protecting(folder):
         if step not in manifest_steps(store):
@@ -37,6 +41,7 @@ def keep(run: str, step: int, name: str | None, root: str | None) -> None:
                 f"`detrain unkeep {run} {label}`"
             )
         protect(folder, {**names, label: step})
+        _tell_store(root, run, folder)
     print(f"the checkpoint of step {step} is kept as {label!r}")
 
 
@@ -46,7 +51,7 @@ def keep(run: str, step: int, name: str | None, root: str | None) -> None:
 @click.option("--runs", "root", metavar="DIR", help="Where runs live [.detrain or DETRAIN_RUNS].")
 def unkeep(run: str, name: str, root: str | None) -> None:
     """Let the checkpoint that is kept as NAME go when its time comes."""
-    folder = find_run(runs_root(root), run).checkpoints
+    folder = find_run(looking_at(root, run), run).checkpoints
     with protecting(folder):
         names = protected(folder)
         if name not in names:
@@ -54,4 +59,12 @@ def unkeep(run: str, name: str, root: str | None) -> None:
             raise UsageError(f"run {run!r} keeps no checkpoint as {name!r}; there are: {have}")
         step = names.pop(name)
         protect(folder, names)
+        _tell_store(root, run, folder)
     print(f"the checkpoint of step {step} is no longer kept as {name!r}")
+
+
+def _tell_store(root: str | None, run: str, folder: Path) -> None:
+    """Of a run in a store, the list there is the valid one; its courier brings it to the run."""
+    address = runs_address(root)
+    if address is not None:
+        Objects(address).put(f"{run}/checkpoints/{PROTECTED}", folder / PROTECTED)

@@ -6,8 +6,9 @@ no difference. Every method is called on the thread that runs the program's loop
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ArrayView", "Follower", "Framework", "LiveLeaf", "Positioned", "Still"]
 
 
-@dataclass(frozen=True)
-class ArrayView:
+class ArrayView(msgspec.Struct, frozen=True):
     """A live array as the walk needs it; the fields are those of `state.ArrayFacts`.
 
     `memory` is equal for two arrays exactly if they look into one memory. `fields` are further
@@ -36,11 +36,10 @@ class ArrayView:
     device: str = "cpu"
     requires_grad: bool = False
     graph: bool = False
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True)
-class LiveLeaf:
+class LiveLeaf(msgspec.Struct, frozen=True, eq=False):
     """An array of the program, as it is in memory now."""
 
     name: str
@@ -207,6 +206,9 @@ class Framework(Protocol):
 
     def is_generator(self, obj: Any) -> bool:
         """Whether an object is a generator of random numbers that can be put into a state."""
+
+    def generator_at(self, address: Address) -> Any:
+        """A new generator object at the first number of an address."""
 
     def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
         """Put a generator object to the first number of an address."""

@@ -6,13 +6,14 @@ says when another one arrives, so that it is seeded before the program first dra
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from detrain.frameworks import calls, stdlib
 
@@ -28,7 +29,9 @@ __all__ = [
     "ImportWatch",
     "Positions",
     "by_name",
+    "live_bytes",
     "loaded",
+    "memory_at",
     "place_of",
     "positions_now",
     "reposition",
@@ -71,6 +74,22 @@ def positions_now() -> Positions:
     positions = {framework.name: framework.positions() for framework in loaded()}
     called = calls.CALLS.position()
     return {**positions, calls.NAME: called} if called else positions
+
+
+def memory_at(address: int, nbytes: int) -> memoryview:
+    """The memory at an address, without a copy."""
+    return memoryview((ctypes.c_char * nbytes).from_address(address)).cast("B")
+
+
+def live_bytes(framework: Framework, array: Any, nbytes: int) -> memoryview:
+    """The bytes of an array as it is now, in C order: where they lie, or a copy."""
+    address = framework.address(array) if nbytes else None
+    if address is not None:
+        return memory_at(address, nbytes)
+    buffer = memoryview(bytearray(nbytes))
+    if nbytes:
+        framework.copy_out(array, buffer)
+    return buffer
 
 
 def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:

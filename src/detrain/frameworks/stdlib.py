@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
 from detrain.frameworks.mersenne import WORDS, Twister
-from detrain.rng import HELD, entropy
+from detrain.rng import HELD, entropy, fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,6 +67,12 @@ class Stdlib(Bare):
     def is_generator(self, obj: Any) -> bool:
         """A `random.Random`; one that draws from the system has no state."""
         return isinstance(obj, random.Random) and not isinstance(obj, random.SystemRandom)
+
+    def generator_at(self, address: Address) -> Any:
+        """A `random.Random`."""
+        made = random.Random(0)
+        self.rekey(made, address, fill)
+        return made
 
     def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
         """Put a `random.Random` to the first number of an address."""

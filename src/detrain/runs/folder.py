@@ -9,6 +9,7 @@ checkpoints/      manifests and data files
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from detrain.checkpoint.protected import protected
 from detrain.checkpoint.regular import check_own_files, read_regular
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint
+from detrain.runs.lease import BEAT, read_lease
 from detrain.runs.lock import is_locked
 from detrain.runs.records import Attempt, Outcome, RunRecord
+from detrain.runs.remote import LEASE
 from detrain.trace.log import read_trace
 
 __all__ = ["RunFolder", "summary"]
@@ -88,10 +91,18 @@ class RunFolder:
 
     def status(self) -> str:
         """*running*, *complete*, *failed*, or *interrupted*. Not for the owning process."""
-        if is_locked(self.path):
+        if is_locked(self.path) or self._is_leased():
             return "running"
         outcome = self.outcome()
         return "interrupted" if outcome is None else outcome.status
+
+    def _is_leased(self) -> bool:
+        """In a copy of what a store has: whether a process somewhere gives signs of life."""
+        path = self.path / LEASE
+        holder = read_lease(path.read_bytes()) if path.is_file() else None
+        if holder is None or holder.released:
+            return False
+        return time.time() - max(holder.seen, holder.since) < 5 * BEAT
 
 
 def summary(folder: RunFolder) -> dict[str, Any]:

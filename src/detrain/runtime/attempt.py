@@ -20,12 +20,13 @@ from detrain.checkpoint.commit import load_newest, set_aside
 from detrain.checkpoint.manifest import Manifest
 from detrain.checkpoint.regular import check_own_files, regular_size
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import DamagedCheckpoint, ForeignFiles, ProgramChanged
+from detrain.errors import DamagedCheckpoint, ForeignFiles, ProgramChanged, Unwritable
 from detrain.frameworks import find
 from detrain.frameworks.base import Framework
 from detrain.plan import Plan, encode_plan
 from detrain.runs.folder import RunFolder
 from detrain.runs.lock import RunLock
+from detrain.runs.mirror import Mirror
 from detrain.runs.records import Attempt as AttemptRecord
 from detrain.runs.records import Outcome, RunRecord
 from detrain.runtime.committing import Marks
@@ -58,6 +59,8 @@ class Opening:
     quiet: bool = False
     plan: Plan | None = None
     use_plan: bool = True
+    mirror: Mirror | None = None
+    """Brings what is committed to the store that the run lives in."""
     unordered: bool = False
 
     @property
@@ -77,6 +80,8 @@ class Attempt:
         self.notices = Notices(quiet=opening.quiet)
         check_own_files(self.folder.path, self.folder.checkpoints.name)
         self._lock = RunLock(self.folder.path, self.folder.name)
+        self.verified: dict[str, dict[str, memoryview]] = {}
+        """The arrays of the checkpoint that the run goes on from, by file."""
         try:
             before = self.folder.attempts()
             self.store = LocalStore(self.folder.checkpoints, opening.reached)
@@ -200,6 +205,8 @@ class Attempt:
                 plan=self._opening.plan_digest,
             )
         )
+        if self._opening.mirror is not None:
+            self._opening.mirror.push()
 
     def keep(self, observation: Observation) -> None:
         """Keep an answer that the running program got, if such answers decide how it goes."""
@@ -228,6 +235,8 @@ class Attempt:
         """Give up what only checkpoints before the oldest kept one needed."""
         if self._files is not None:
             self._files.journal.discard(oldest.journal)
+        if self._opening.mirror is not None:
+            self._opening.mirror.push()
 
     def go_live(self, manifest: Manifest) -> None:
         """The program is rebuilt: cut everything back to the checkpoint and go on from there."""
@@ -249,6 +258,10 @@ class Attempt:
                 self.trace.close()
             self._output.sync()
             self.folder.write_outcome(outcome)
+        except (OSError, Unwritable) as error:
+            self.attention(
+                f"how the run ended could not be written down: {error}. It counts as interrupted"
+            )
         finally:
             self._watch.stop()
             self._pools.stop()
@@ -263,6 +276,8 @@ class Attempt:
                 framework.release()
             self._output.stop()
             self._output.close()
+            if self._opening.mirror is not None:
+                self._opening.mirror.end()
             self._lock.release()
 
     def trace_digest(self) -> str:
@@ -281,7 +296,7 @@ class Attempt:
                 f"the checkpoint of step {step} can't be used: {error}. Trying the one before"
             )
 
-        manifest = load_newest(self.store, found, self._check)
+        manifest = load_newest(self.store, found, self._check, self.verified)
         for step in damaged:
             set_aside(self.store, step)
         return manifest

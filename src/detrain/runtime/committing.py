@@ -131,6 +131,10 @@ class Committing:
         """Publish a checkpoint that was begun. `sync` makes the run's own files durable."""
         self.writer.submit(partial(self._publish, order, sync, rule, kept))
 
+    def resumed(self, manifest: Manifest) -> None:
+        """The run goes on from this checkpoint: what it has need not be written again."""
+        self._published[manifest.step] = manifest
+
     def tell(self) -> list[tuple[int, BaseException]]:
         """What has failed since the last time: steps and reasons."""
         self.writer.check()

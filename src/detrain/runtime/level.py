@@ -34,6 +34,9 @@ class Habits:
     """How many checkpoints in a row turned out to have a graph across them."""
     kept: set[str] = field(default_factory=set)
     """Places that the plan leaves out and that the program was seen to use."""
+    fixed: dict[int, dict[str, str]] = field(default_factory=dict)
+    """Digests of what nothing is to change after the setup: by the id of the object that has it as
+    a field, and by path."""
     audited: bool = False
     """Whether an iteration after a checkpoint was watched and none of what is left out was read."""
     hasty: set[str] = field(default_factory=set)

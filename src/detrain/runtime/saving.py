@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.durable import ignore
+from detrain.checkpoint.policy import Cost
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.frameworks import find
 from detrain.runtime.committing import Committing, LevelParts, LoopParts, Marks, Order
@@ -115,14 +117,19 @@ class Saving:
         habits: Mapping[tuple[str, ...], Habits],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._say, self._habits = say, habits
+        self._store, self._say, self._habits = store, say, habits
         self._reached, self._clock = reached, clock
         self._committing = Committing(store, reached, retired)
         self.use(options)
         self.last_step = 0
         self._last_time = clock()
+        self._costs: deque[Cost] = deque(maxlen=3)
+        self._stall = self._worked = self._waited = 0.0
         self._lost = 0
-        self._resumed_at: int | None = None
+        self._behind = 0.0
+        """Seconds that training waited because the checkpoint before was still being written."""
+        self.resumed_at = -1
+        """The step of the checkpoint that this attempt began with; -1 if there was none."""
         self.held: _Held | None = None
 
     def use(self, options: Options) -> None:
@@ -133,9 +140,31 @@ class Saving:
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint is due at this step."""
-        every = self.options.save_every
-        passed = 0.0 if every.seconds is None else self._clock() - self._last_time
-        return every.due(step - self.last_step, passed)
+        every = self.options.policy
+        passed = self._clock() - self._last_time if every.timed else 0.0
+        if every.budget is not None:
+            if self.busy:
+                return False
+            self._reckon()
+        return every.due(step - self.last_step, passed, self._costs)
+
+    def stalled(self, seconds: float) -> None:
+        """The program stood still for a checkpoint that long."""
+        self._stall += seconds
+
+    def _reckon(self) -> None:
+        """Learn what the checkpoint before has cost, now that it is written."""
+        if self._stall:
+            writer = self._committing.writer
+            stall = self._stall + writer.waited - self._waited
+            self._costs.append(Cost(stall, writer.worked - self._worked))
+            self._stall, self._worked, self._waited = 0.0, writer.worked, writer.waited
+
+    @property
+    def newest(self) -> int:
+        """The step of the newest checkpoint that is published; -1 if this attempt has none."""
+        newest = self._committing.newest
+        return -1 if newest is None else newest
 
     @property
     def busy(self) -> bool:
@@ -170,18 +199,20 @@ class Saving:
         if self._reached is not ignore:
             self.wait()  # tests kill at points that follow from each other
         self._reached("cut")
+        began = self._clock()
         self._committing.begin(order)
+        self._behind += self._clock() - began
 
-    def resumed(self, step: int) -> None:
-        """The run goes on from the checkpoint of this step."""
-        self.last_step, self._last_time = step, self._clock()
-        self._resumed_at = step
+    def resumed(self, manifest: Manifest) -> None:
+        """The run goes on from this checkpoint."""
+        self.last_step, self._last_time = manifest.step, self._clock()
+        self.resumed_at = manifest.step
+        self._committing.resumed(manifest)
 
     def drop(self, level: Level) -> None:
         """The loop ended instead of going into another iteration."""
         if self.held is not None and self.held.level is level:
-            self.held.order.cut.give_up()
-            self.release()
+            self._abandon()
 
     def confirm(self, level: Level, sync: Callable[[], None]) -> None:
         """An iteration has gone well: publish what was held at its head.
@@ -192,9 +223,13 @@ class Saving:
         held = self.held
         if held is None or held.level is not level:
             return
-        if not self._holds_good(held, self.release()):
+        self.held = None
+        if not self._holds_good(held, held.watch.end()):
             held.order.cut.give_up()
             return
+        if held.order.cut.overlap is not None:
+            self._stall += held.order.cut.overlap.copying.waited
+            self._behind += held.order.cut.overlap.copying.behind
         self._committing.publish(held.order, sync, self.options.retention, self._kept())
         self.last_step, self._last_time = held.order.step, self._clock()
 
@@ -204,8 +239,7 @@ class Saving:
         for step, error in committing.tell():
             self._lost += 1
             self._say(f"the checkpoint of step {step} could not be written: {error}. {self._left}")
-        waited = committing.writer.waited
-        if waited > _LONG and self.options.save_every.steps is not None:
+        if self._behind > _LONG and self.options.save_every.steps is not None:
             self._say(
                 f"training waits for checkpoints to be written ({_LONG:.0f} s so far): they are "
                 "due faster than this disk takes them. Save less often to lose no time"
@@ -213,10 +247,9 @@ class Saving:
 
     @property
     def _left(self) -> str:
-        newest = self._committing.newest
-        newest = self._resumed_at if newest is None else newest
-        there = "there is none yet" if newest is None else f"the newest is that of step {newest}"
-        return f"The run goes on without it; {there}"
+        newest = max(self.newest, self.resumed_at)
+        there = "there is none yet" if newest < 0 else f"the newest is that of step {newest}"
+        return f"The run goes on; {there}"
 
     def wait(self) -> None:
         """Wait until all that is to be published is."""
@@ -224,13 +257,12 @@ class Saving:
 
     def close(self) -> None:
         """Give up what is held, and wait until the rest is published."""
-        if self.held is not None:
-            self.held.order.cut.give_up()
-            self.release()
+        self._abandon()
         self.wait()
         self.tell()
+        self._store.sweep()
         if self._lost:
-            self._say(f"{self._lost} checkpoints could not be written")
+            self._say(f"checkpoints that could not be written: {self._lost}. {self._left}")
 
     def _holds_good(self, held: _Held, verdict: Verdict) -> bool:
         """Whether what was left out was not needed; if it was, it is saved from now on."""
@@ -278,21 +310,27 @@ class Saving:
         found = {" ".join(path): tuple(sorted(each.kept)) for path, each in self._habits.items()}
         return {path: places for path, places in sorted(found.items()) if places}
 
-    def release(self) -> Verdict:
-        """No longer hold a checkpoint; gives what was seen since.
+    def release(self) -> None:
+        """No longer hold a checkpoint, because another is taken.
 
         Its data is needed all the same if it is the state around a loop that runs now.
         """
         held, self.held = self.held, None
         if held is None:
-            return Verdict()
-        verdict = held.watch.end()
+            return
+        changed = held.watch.end().changed
         level, cut = held.level, held.order.cut
-        if verdict.changed and level.head is cut:
+        if changed and level.head is cut:
             level.head = None
-        if verdict.changed or level.head is not cut or level.gone:
+        if level.head is not cut or level.gone:
             cut.give_up()
-        return verdict
+
+    def _abandon(self) -> None:
+        """No longer hold a checkpoint, because the loop is over."""
+        held, self.held = self.held, None
+        if held is not None:
+            held.order.cut.give_up()
+            held.watch.end()
 
 
 def _order(level: Level, step: int, marks: Marks) -> Order:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from detrain.capture.anchors import variable_of
+from detrain.capture.anchors import is_field, root_of
 from detrain.capture.content import digest_live
 from detrain.capture.frames import is_plain
 from detrain.capture.restore import restore
@@ -37,7 +37,8 @@ class States:
     """Copies the states of a run's loops and puts them back. On the thread of the loop only.
 
     `plan` says what is left out of checkpoints, `known` what no digest of a whole run counts: with
-    `--no-plan` the first is empty and the second is not, so that the digests are equal.
+    `--no-plan` the first is empty and the second is not, so that the digests are equal. `verified`
+    are arrays of saved states, by file, that need not be verified again.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class States:
         plan: Planned,
         known: Planned,
         say: Callable[[str], None],
+        verified: Mapping[str, dict[str, memoryview]],
     ) -> None:
         self._owns, self._store, self._say = owns, store, say
+        self._verified = verified
         self._plan, self._known = plan, known
         self.surroundings = Surroundings()
         self._has_opaque = False
@@ -62,6 +65,7 @@ class States:
             walked = self._walk(level, self._cut(level))
             level.opaque = self.opaque_in(walked)
             level.made = _made(walked, _digests(walked))
+            self._note_fields(level, level.made)
 
     def check(self, level: Level) -> None:
         """What can't be captured is said now, not an hour later."""
@@ -206,16 +210,33 @@ class States:
             digests = _digests(walked)
             made = _made(walked, digests)
             level.made = level.made or made
-            changed = _changed(level.made, made)
+            fixed = self._note_fields(level, made)
+            changed = _changed({**level.made, **fixed}, made, cut)
             if cut is None or not changed & cut.rebuilt:
                 return walked, digests, cut
             level.habits.kept |= changed
-            level.made = {}
+            level.made, level.habits.fixed = {}, {}
             self._say(
                 f"{', '.join(sorted(changed))} changed in the loop at line {level.line}, though "
                 "the plan of the program has it made once and never changed: it is saved from "
                 "now on"
             )
+
+    def _note_fields(self, level: Level, made: Mapping[str, str]) -> dict[str, str]:
+        """What is known of fields that are as the setup made them, from when first looked at.
+
+        Unlike variables, they are not made again on the way to a loop.
+        """
+        cut, fixed = self._cut(level), level.habits.fixed
+        if cut is None or not any(map(is_field, cut.rebuilt)):
+            return {}
+        owners = Roots.of(level, self._owns).owners(cut)
+        for path, content in made.items():
+            root = root_of(path, owners)
+            if root in owners:
+                fixed.setdefault(owners[root], {}).setdefault(path, content)
+        known = [fixed.get(owner, {}) for owner in owners.values()]
+        return {path: content for each in known for path, content in each.items()}
 
     def _note_order(self, level: Level) -> None:
         level.order = level.source.order() if level.source is not None else ""
@@ -271,7 +292,7 @@ class States:
 
     def put_back(self, level: Level, saved: SavedState) -> None:
         """Give the program the state that it had at this loop."""
-        arrays = verified_arrays(self._store, saved)
+        arrays = self._verified.get(saved.file) or verified_arrays(self._store, saved)
         roots = Roots.of(level, self._owns)
         where = f"the loop {level.site} at line {level.line}"
         captured = {name for name, _ in saved.tree.roots}
@@ -288,6 +309,9 @@ class States:
         live = roots.values()
         for name in captured:
             if "/" in name and split_place(name)[1]:
+                live.update(roots.at([name]) or {})
+        for name, _ in saved.tree.rebuilt:
+            if is_field(name):
                 live.update(roots.at([name]) or {})
         if self._has_only_places(level, captured):
             # A list that the rebuilt program has there may be one that it also has elsewhere, where
@@ -329,10 +353,12 @@ def _made(walked: Walked, digests: Mapping[str, str]) -> dict[str, str]:
     return {**digests, **{f"{path}.": content for path, content in walked.contents.items()}}
 
 
-def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
-    """The variables whose content is not what it was.
+def _changed(before: Mapping[str, str], now: Mapping[str, str], cut: Cut | None) -> set[str]:
+    """The variables, and the fields that are left out, whose content is not what it was.
 
     What is no longer there was taken out of something, which shows there; or something else holds
     it now, and it is saved.
     """
-    return {variable_of(path) for path in before.keys() & now.keys() if before[path] != now[path]}
+    places = [] if cut is None else [place for place in cut.rebuilt if is_field(place)]
+    both = before.keys() & now.keys()
+    return {root_of(path, places) for path in both if before[path] != now[path]}

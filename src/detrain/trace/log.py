@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import xxhash
 
+from detrain.trace.append import append
 from detrain.trace.event import Event
 
 if TYPE_CHECKING:
@@ -131,10 +132,10 @@ class TraceWriter:
                 body = b'{"step":%d,"at":%s%d]]}' % (step, start, iteration)
             chain = _chained(chain, body)
             lines.append(b'{"chain":"%s","event":%s}\n' % (chain, body))
-        self._waiting.clear()
         if lines:
             written = b"".join(lines)
-            os.write(self._file, written)
+            append(self._file, written, "the run's trace.jsonl")
+            self._waiting.clear()
             self._mark = TraceMark(self._mark.length + len(written), chain.decode())
         now = monotonic()
         self._enough = min(2 * self._enough, _MANY) if now - self._flushed < _SOON else 1

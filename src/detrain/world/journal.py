@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from detrain.trace.append import append
 from detrain.world.seal import seal_of
 
 __all__ = ["Entry", "Journal"]
@@ -92,7 +93,7 @@ class Journal:
             before = self.entries[-1].seal if self.entries else ""
             entry = msgspec.structs.replace(entry, seal=self._seal(entry, before))
             line = msgspec.json.encode(entry) + b"\n"
-            os.write(self._file, line)
+            append(self._file, line, "the run's files.jsonl")
             self._sealed.add(entry)
             self.entries.append(entry)
             self._ends.append(self._ends[-1] + len(line))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from detrain.rng import Address, Fill
 
-__all__ = ["NumpyFollower", "philox_fill", "rekey", "stand"]
+__all__ = ["NumpyFollower", "generator_at", "philox_fill", "rekey", "stand"]
 
 _WORDS = 312
 _COUNTER, _KEY = struct.Struct("=4Q"), struct.Struct("=2Q")
@@ -86,6 +86,13 @@ def _slow_philox(address: Address, lane: int, count: int) -> Any:
     generator: Any = np.random.Philox(0)
     generator.state = _philox_state(address, lane)
     return generator.random_raw(count)
+
+
+def generator_at(address: Address) -> Any:
+    """A generator whose numbers are those of the lane of objects' own generators."""
+    driver: Any = np.random.Philox(0)
+    driver.state = _philox_state(address, rng.HELD)
+    return np.random.Generator(driver)
 
 
 class _Owner(Protocol):

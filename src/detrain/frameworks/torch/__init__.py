@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from detrain import rng
 from detrain.frameworks.torch import following, generators, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
 from detrain.frameworks.torch.still import StillTensors
@@ -90,7 +91,8 @@ class Torch:
 
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """The number of threads decides how sums are split."""
-        threads = int(fingerprint.get("torch threads", "0"))
+        found = fingerprint.get("torch threads", "0")
+        threads = int(found) if found.isascii() and found.isdigit() and len(found) < 5 else 0
         if threads and threads != torch.get_num_threads():
             torch.set_num_threads(threads)
 
@@ -173,6 +175,12 @@ class Torch:
         """A `torch.Generator`."""
         return isinstance(obj, torch.Generator)
 
+    def generator_at(self, address: Address) -> Any:
+        """A `torch.Generator` of the CPU."""
+        made = torch.Generator()
+        following.rekey(made, address, rng.fill)
+        return made
+
     def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
         """Put a `torch.Generator` to the first number of an address."""
         following.rekey(obj, address, fill)
@@ -192,9 +200,11 @@ class Torch:
         return kind()
 
     def computes(self, obj: Any) -> bool:
-        """Layers, their functions, optimizers, schedulers."""
+        """Layers, their functions, optimizers, schedulers, scalers."""
         module = getattr(obj, "__module__", None) or ""
-        return module.startswith(("torch.nn.", "torch.optim.")) or module == "torch.nn"
+        return (
+            module.startswith(("torch.nn.", "torch.optim.", "torch.amp.")) or module == "torch.nn"
+        )
 
     def encode_value(self, obj: Any) -> str | None:
         """dtypes, devices, layouts, memory formats and shapes."""

@@ -150,8 +150,8 @@ class StillTensors:
         """Whether a tensor looks into the memory of one that is being copied."""
         try:
             return _OWN(tensor).data_ptr() in self._places
-        except (RuntimeError, NotImplementedError):  # it has no memory of that kind
-            return False
+        except (RuntimeError, NotImplementedError):  # it wraps another, perhaps one of these
+            return True
 
 
 def _place(tensor: torch.Tensor) -> int:

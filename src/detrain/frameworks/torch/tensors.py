@@ -6,6 +6,7 @@ All copies go through byte views, so every dtype is exact and numpy is not neede
 from __future__ import annotations
 
 import mmap
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,35 +24,48 @@ __all__ = ["address", "compose", "copy_out", "create", "decompose", "fill", "pla
 _LARGE = 1 << 26
 
 
+_COMMON = frozenset({torch.Tensor, torch.nn.Parameter})
+_CPU = torch.device("cpu")
+
+
 def view(tensor: torch.Tensor) -> ArrayView:
     """Describe a tensor; `ValueError` for the kinds whose content is not one strided memory."""
     kind = type(tensor)
-    if kind is not torch.Tensor and not issubclass(kind, torch.nn.Parameter | torch.nn.Buffer):
-        raise ValueError(f"tensors of class {kind.__name__} are not known to DETrain")
+    if kind not in _COMMON:
+        if not issubclass(kind, torch.nn.Parameter | torch.nn.Buffer):
+            raise ValueError(f"tensors of class {kind.__name__} are not known to DETrain")
+        if isinstance(tensor, torch.nn.UninitializedParameter):
+            raise ValueError("it has no content yet")
     if tensor.layout != torch.strided or tensor.is_quantized:
         raise ValueError(f"its layout is {tensor.layout}")
-    if tensor.device.type == "meta" or isinstance(tensor, torch.nn.UninitializedParameter):
+    device, is_leaf = tensor.device, tensor.is_leaf
+    if device.type == "meta":
         raise ValueError("it has no content yet")
     if tensor.is_conj() or tensor.is_neg():
         raise ValueError("it is a lazy conjugate or negation")
-    gradient = gradient_of(tensor) if tensor.is_leaf else None
+    gradient = gradient_of(tensor) if is_leaf else None
     fields: dict[str, Any] = {} if gradient is None else {"grad": gradient}
     fields.update(tensor.__dict__)
     storage = tensor.untyped_storage()
     return ArrayView(
-        dtype=str(tensor.dtype).removeprefix("torch."),
+        dtype=_named(tensor.dtype),
         shape=tuple(tensor.shape),
-        nbytes=tensor.numel() * tensor.element_size(),
+        nbytes=tensor.nbytes,
         memory=storage.data_ptr() or id(tensor),
         memory_bytes=storage.nbytes(),
         offset=int(tensor.storage_offset()),
         strides=None if tensor.is_contiguous() else tensor.stride(),
-        device=str(tensor.device),
+        device="cpu" if device == _CPU else str(device),
         # What an autograd graph made is captured as a value, without its graph.
-        requires_grad=tensor.requires_grad and tensor.is_leaf,
-        graph=tensor.grad_fn is not None,
+        requires_grad=is_leaf and tensor.requires_grad,
+        graph=not is_leaf,
         fields=fields,
     )
+
+
+@cache
+def _named(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def decompose(tensor: torch.Tensor) -> dict[str, Any] | None:
@@ -147,10 +161,11 @@ def _dtype(facts: ArrayFacts) -> torch.dtype:
 def _source(facts: ArrayFacts, data: memoryview) -> torch.Tensor:
     if not len(data):
         return torch.empty(facts.shape, dtype=_dtype(facts))
-    # A copy, because the buffer may lie at an address that the dtype can't be read from.
-    flat = torch.empty(len(data), dtype=torch.uint8)
-    flat.copy_(torch.frombuffer(data, dtype=torch.uint8))
-    return flat.view(_dtype(facts)).reshape(facts.shape)
+    flat = torch.frombuffer(data, dtype=torch.uint8)
+    dtype = _dtype(facts)
+    if flat.data_ptr() % dtype.itemsize:
+        flat = flat.clone()  # the dtype can't be read from that address
+    return flat.view(dtype).reshape(facts.shape)
 
 
 def _allocate(facts: ArrayFacts, device: str) -> torch.Tensor:
