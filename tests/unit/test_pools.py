@@ -191,10 +191,22 @@ def with_a_pool(number):
         return pool.map(draw, range(number))
 
 
-def test_what_stands_before_pools_is_not_taken_for_the_program(pools):
-    found = held.look({"task": with_a_pool}).held
-    assert [each.path for each in found] == []
-    assert [each.path for each in held.look({"task": draw_from_held}).held] == ["HELD"]
+class Teller:
+    def __init__(self):
+        self.generator = random.Random(1)
+
+    def say(self, text):
+        pass
+
+
+def test_what_stands_before_pools_is_not_taken_for_the_program():
+    found = Pools(owns, None, Teller().say)
+    found.start()
+    try:
+        assert held.look({"task": with_a_pool}).held == ()
+        assert [each.path for each in held.look({"task": draw_from_held}).held] == ["HELD"]
+    finally:
+        found.stop()
 
 
 def test_detrain_s_own_threads_are_left_alone(said):
