@@ -7,6 +7,8 @@ import multiprocessing
 import multiprocessing.pool
 import queue
 import random
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import (
@@ -340,3 +342,12 @@ def test_a_task_that_does_not_end_is_counted(pools, monkeypatch):
         pool.submit(time.sleep, 0.8)
         assert idle.settle() == 1
     assert idle.settle() == 0
+
+
+def test_a_worker_that_is_spawned_needs_no_framework():
+    code = (
+        "import sys; import detrain.world.pools.task as task; "
+        "task.Task(abs, {'': task.CALLS.next({})['']})(0, -1); "
+        "sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
