@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from detrain.testing import WarmProcess
+
+# Not the key of whoever runs the tests.
+os.environ["DETRAIN_KEY"] = str(Path(tempfile.gettempdir()) / f"detrain-tests-{os.getuid()}-key")
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -7,6 +7,9 @@
     ├── ProgramTooLarge       the program is too large to be analysed    → it runs all the same
     ├── ProgramChanged        script or environment are not the run's    → --fresh, --accept-changes
     ├── UncapturableState     a value that a checkpoint can't hold       → the message says where
+    ├── ForeignFiles          a run from elsewhere would change files    → look, --trust-files
+    ├── StoreUnavailable      a store can't be reached or refuses        → mend it, try again
+    ├── Unwritable            a file of the run can't be written         → make room, run it again
     ├── ResumeMismatch        the re-executed program took another way   → make it deterministic
     └── DamagedCheckpoint     a file is missing, torn, altered           → an older one is used
         └── NewerFormat       written by a newer DETrain                 → upgrade
@@ -20,13 +23,16 @@ from __future__ import annotations
 __all__ = [
     "DamagedCheckpoint",
     "DetrainError",
+    "ForeignFiles",
     "NewerFormat",
     "ProgramChanged",
     "ProgramTooLarge",
     "ResumeMismatch",
     "RunLocked",
+    "StoreUnavailable",
     "UncapturableState",
     "UnknownRun",
+    "Unwritable",
     "UsageError",
 ]
 
@@ -84,12 +90,50 @@ class ProgramChanged(DetrainError):
         )
 
 
+class ForeignFiles(DetrainError):
+    """A run that came from elsewhere says to change files that are not its own."""
+
+    def __init__(self, name: str, files: tuple[str, ...]) -> None:
+        self.name, self.files = name, files
+        listed = "".join(f"\n  - {file}" for file in files[:5])
+        more = f"\n  and {len(files) - 5} more" if len(files) > 5 else ""
+        super().__init__(
+            f"run {name!r} was not begun by you on this machine, and its journal says to cut back, "
+            f"remove or replace files when it goes on:{listed}{more}\n"
+            "Nothing was changed. If you know who made the run, --trust-files has it done; "
+            "--fresh starts a new run"
+        )
+
+
 class UncapturableState(DetrainError):
     """A value that a checkpoint can't hold."""
 
     def __init__(self, path: str, found: str, reason: str, action: str) -> None:
         self.path, self.found, self.reason, self.action = path, found, reason, action
         super().__init__(f"{path} is a {found}, which can't be captured: {reason}. {action}")
+
+
+class Unwritable(DetrainError):
+    """A file of the run can't be written: the disk is full, read-only or broken."""
+
+    def __init__(self, file: str, error: OSError) -> None:
+        self.file, self.error = file, error
+        super().__init__(
+            f"{file} can't be written: {error.strerror or error}. What was committed before stays. "
+            "Make room, or choose another place with --runs; then the same command goes on"
+        )
+
+
+class StoreUnavailable(DetrainError):
+    """A store can't be reached, or does not let us in."""
+
+    def __init__(self, address: str, error: Exception, tried: str) -> None:
+        self.address, self.error = address, error
+        super().__init__(
+            f"{address} can't be reached{tried}: {type(error).__name__}: {error}. What was "
+            "committed on this machine stays; check address, credentials and network, then try "
+            "again"
+        )
 
 
 class ResumeMismatch(DetrainError):

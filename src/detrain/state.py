@@ -48,7 +48,7 @@ through it.
 """
 
 
-class ArrayFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+class ArrayFacts(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What is known of an array besides its bytes.
 
     `leaf` names the bytes (in C order) in the data file. `storage` numbers the memory that the
@@ -67,8 +67,11 @@ class ArrayFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     requires_grad: bool = False
 
 
-class Node(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One object. `form` says how the other fields are read; see `capture.forms`."""
+class Node(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One object. `form` says how the other fields are read; see `capture.forms`.
+
+    There are thousands, and none can be part of a cycle: the garbage collector leaves them alone.
+    """
 
     form: str
     type: str = ""
@@ -101,6 +104,8 @@ class StateTree(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def encode_scalar(value: Plain) -> Scalar:
     """Write a constant so that reading it gives the same bits."""
+    if type(value) is str and value.isascii():
+        return ("s", value)
     if value is None:
         return ("n", "")
     if value is True or value is False:

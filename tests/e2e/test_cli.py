@@ -173,3 +173,18 @@ def test_a_program_that_hides_state_is_caught_when_steps_are_done_again(runner, 
     assert "step 6 did not come out as in the attempt before" in done.stderr
     assert runner.show("it")["diverged_at"] == 6
     assert "DIVERGED" in runner("show", "it").stdout
+
+
+def test_a_checkpoint_is_kept_by_name(runner):
+    options = ("--save-every", "3", "--keep", "1", "--keep-every", "10")
+    assert runner.run("two_level", "it", *options, crash="step=8").code == -9
+    assert runner("keep", "it", "6", "good").code == 0
+    assert "there are: 6" in runner("keep", "it", "5").stderr
+    assert runner.run("two_level", "it", *options).code == 0
+    kept = {each["step"]: each["names"] for each in runner.show("it")["checkpoints"]}
+    assert kept[6] == ["good"]
+    assert set(kept) == {6, 12, 21, 30, max(kept)}
+    assert "kept as 'good'" in runner("show", "it").stdout
+    assert "there are: good" in runner("unkeep", "it", "6").stderr
+    assert runner("unkeep", "it", "good").code == 0
+    assert not any(each["names"] for each in runner.show("it")["checkpoints"])

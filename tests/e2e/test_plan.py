@@ -12,6 +12,8 @@ import pytest
 import test_traps
 
 from conftest import Runner
+from detrain.analysis.analyse import analyse_script
+from detrain.capture.anchors import is_field
 from detrain.instrument.find import find_training
 from detrain.instrument.rewrite import rewrite
 from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel, encode_plan
@@ -308,6 +310,73 @@ def test_gradients_that_are_used_again_are_saved(bench, how):
         assert killed.show("it")["state_digest"] == whole.show("it")["state_digest"]
 
 
+# A generator's backward pass adds to the gradients of its critic, which are cleared before they
+# are used. Each of these looks at them in between.
+SEEN = {
+    "not at all": "",
+    "clipped together": """
+            nn.utils.clip_grad_norm_([*model.parameters(), *critic.parameters()], 0.1)""",
+    "read": """
+            opt.param_groups[0]["lr"] = critic.weight.grad.sum().item() * 0.01""",
+    "by a hook": """
+            opt.param_groups[0]["lr"] = seen.get("sum", 0) * 0.01""",
+    "by a closure": """
+            copt.step(lambda: critic(y).mean().backward())""",
+    "through a list": """
+            opt.param_groups[0]["lr"] = sum(held).sum().item() * 0.01""",
+    "through a view": """
+            opt.param_groups[0]["lr"] = float(other.sum()) * 0.01""",
+    "by scripted code": """
+            opt.param_groups[0]["lr"] = total(critic.weight) * 0.01""",
+}
+SEEN_BY = {
+    "by a hook": """
+        seen = {}
+        def keep(p): seen["sum"] = p.grad.sum().item()
+        critic.weight.register_post_accumulate_grad_hook(keep)""",
+    "through a list": "held = [torch.zeros(1, 1)]",
+    "through a view": "other = torch.zeros(1)",
+    "by scripted code": """
+        @torch.jit.script
+        def total(p: torch.Tensor) -> float:
+            gradient = p.grad
+            return 0.0 if gradient is None else gradient.sum().item()""",
+}
+HELD_BY = {
+    "through a list": "held = [critic.weight.grad]",
+    "through a view": "other = critic.weight.grad.view(-1)",
+}
+
+
+@pytest.mark.parametrize("how", SEEN)
+def test_gradients_that_are_added_to_and_cleared_unseen_are_not_saved(bench, how):
+    text = f"""
+        critic = nn.Linear(1, 1)
+        copt = torch.optim.SGD(critic.parameters(), lr=0.05)
+        {SEEN_BY.get(how, "")}
+        for step in range(14):
+            opt.zero_grad()
+            made = model(x)
+            loss = -critic(made).mean()
+            loss.backward()
+            {SEEN[how]}
+            opt.step()
+            copt.zero_grad()
+            (critic(made.detach()).mean() - critic(y).mean()).pow(2).backward()
+            copt.step()
+            {HELD_BY.get(how, "")}
+            print(step, loss.item(), model[0].weight.sum().item())
+    """
+    bench.write(text, plan(ONE, [item("gradients", "drop")]))
+    whole, plain = bench.is_exact(8, 13)
+    bench.run("again")
+    if how == "not at all":
+        assert "saved from now on" not in bench.said
+        assert saved_bytes(whole) < saved_bytes(plain)
+    else:
+        assert bench.said.count("gradients cleared before they are used") == 1
+
+
 THIN = """
     class State: pass
     def train(epoch, noise, state):
@@ -584,6 +653,102 @@ def test_traps_with_a_plan(bench, trap):
     assert found["diverged_at"] is None
     assert found["state_digest"] == expected["state_digest"]
     assert found["trace_digest"] == expected["trace_digest"]
+
+
+# Programs of tests/golden with objects whose fields hold data, and the fields that are left out.
+FIELDS = {
+    "field_assigned_by_alias": {"__main__:Job.train/self.other"},
+    "field_changed_by_vars": set(),
+    "field_set_by_name": set(),
+    "field_changed_in_place": {"__main__/job.fixed"},
+    "field_of_caching_dataset": set(),
+    "field_deleted": set(),
+    "field_of_slots": {"__main__/job.data"},
+    "fields_share_memory": {"__main__/job.data", "__main__/job.view"},
+    "field_of_two_objects": {"__main__:Job.epoch/self.data"},
+}
+GOLDEN = Path(__file__).parents[1] / "golden" / "programs"
+
+
+def left_out(runner):
+    """The fields that the newest checkpoint of a run has as made again by the program."""
+    tree = manifest(runner)["levels"][-1]["state"]["tree"]
+    return {name for name, _ in tree.get("rebuilt", []) if is_field(name)}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_fields_that_nothing_changes_are_not_saved(bench, name):
+    text = (GOLDEN / f"{name}.py").read_text()
+    bench.write("", Plan(), text).write("", analyse_script(bench.script, ()).plan, text)
+    whole, _ = bench.is_exact(8, 13)
+    assert "saved from now on" not in bench.said
+    assert left_out(whole) == FIELDS[name]
+
+
+# What a plan may be wrong about: fields that these programs change.
+WRONG_FIELDS = {
+    "field_assigned_by_alias": (
+        ("__main__:Job.train:0", "__main__:Job.train:0.0"),
+        "__main__:Job.train/self.data",
+    ),
+    "field_changed_by_vars": (ONE, "__main__/job.data"),
+    "field_set_by_name": (ONE, "__main__/job.data"),
+    "field_changed_in_place": (ONE, "__main__/job.data"),
+    "field_of_caching_dataset": (TWO, "__main__/job.loader"),
+}
+# A live name, and the loop that is running, hold these: they are saved with what holds them.
+HELD_TOO = {"field_changed_in_place", "field_of_caching_dataset"}
+
+
+@pytest.mark.parametrize("name", WRONG_FIELDS)
+def test_a_field_that_is_changed_after_all_is_saved(bench, name):
+    loops, field = WRONG_FIELDS[name]
+    bench.write("", plan(loops, [item(field, "rebuild")]), (GOLDEN / f"{name}.py").read_text())
+    whole, _ = bench.is_exact(8, 13)
+    bench.run("again")
+    assert (f"{field} changed in the loop" in bench.said) == (name not in HELD_TOO)
+    assert (field in left_out(whole)) == (name in HELD_TOO)
+
+
+def test_a_field_that_is_gone_is_left_as_it_was_found(bench):
+    text = (GOLDEN / "field_deleted.py").read_text()
+    bench.write("", plan(ONE, [item("job.warm", "rebuild")]), text)
+    whole, _ = bench.is_exact(5, 8, 13)
+    assert not left_out(whole)
+    assert left_out(bench.run("early", crash="step=8", code=-9)) == {"__main__/job.warm"}
+
+
+def test_a_field_that_setup_makes_otherwise_is_said(bench):
+    text = (GOLDEN / "field_changed_in_place.py").read_text()
+    text = text.replace("self.fixed = ", "self.fixed = float(open('../scale.txt').read()) * ")
+    bench.write("", plan(ONE, [item("job.fixed", "rebuild")]), text)
+    (bench.folder / "scale.txt").write_text("1")
+    bench.run("it", crash="step=8", code=-9)
+    (bench.folder / "scale.txt").write_text("2")
+    bench.run("it", code=1)
+    assert "__main__/job.fixed: expected the" in bench.said
+    assert "other content" in bench.said
+
+
+ALIASED = """
+    class Job:
+        def __init__(self):
+            self.data, self.seen = torch.randn(24, 4), 0
+    def train(self, again):
+        for step in range(20):
+            print(step, update(self.data, y))
+            if step == 7:
+                again.data = self.data * 0.5
+    job = Job()
+    train(job, job)
+"""
+
+
+def test_a_field_is_saved_by_all_its_names(bench):
+    places = ("__main__/job.data", "__main__:train/again.data", "__main__:train/self.data")
+    given = plan(("__main__:train:0",), [item(place, "rebuild") for place in places])
+    whole, _ = bench.write(ALIASED, given).is_exact(5, 11, 18)
+    assert not left_out(whole)
 
 
 def test_a_plan_of_a_real_program(bench):

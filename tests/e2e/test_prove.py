@@ -48,6 +48,12 @@ def program(tmp_path, monkeypatch):
     return write
 
 
+def test_a_program_that_comes_to_its_end_is_compared_to_its_end(program):
+    proof = resume_everywhere(program(), steps=40, kills=2)
+    assert proof.steps == 24
+    assert proof.exact  # the last line is printed after the last step
+
+
 def test_an_exact_program(program, tmp_path):
     told = []
     proof = resume_everywhere(program(), steps=20, kills=4, tell=told.append)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from detrain.analysis.program import (
     ELEMENT,
+    FORM,
     Bind,
     Branch,
     Call,
@@ -95,7 +96,8 @@ class Drawing:
                 return Bind(target, "pure", self.places(names))
             case 4 | 5:
                 deep = self.random.random() < 0.25
-                return Mutate(self.place(names), self.places(names), deep)
+                contents = deep and self.random.random() < 0.3
+                return Mutate(self.place(names), self.places(names), deep, contents)
             case 6:
                 generator = (self.random.choice(GENERATORS),)
                 if self.random.random() < 0.3:
@@ -131,7 +133,8 @@ class Drawing:
         if choose < 0.3:
             return Loop(label, "while", (self.place(names),), body)
         target = (self.random.choice(names),) if self.random.random() < 0.7 else None
-        return Loop(label, "for", (self.place(names),), body, target=target)
+        listed = self.random.random() < 0.1
+        return Loop(label, "for", (self.place(names),), body, target=target, listed=listed)
 
     def place(self, names):
         place = [self.random.choice(names)]
@@ -140,4 +143,5 @@ class Drawing:
         return tuple(place)
 
     def places(self, names):
-        return tuple(self.place(names) for _ in range(self.random.randrange(3)))
+        found = [self.place(names) for _ in range(self.random.randrange(3))]
+        return tuple((*each, FORM) if self.random.random() < 0.08 else each for each in found)

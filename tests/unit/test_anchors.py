@@ -6,10 +6,12 @@ import functools
 import gc
 import random
 import threading
+from typing import ClassVar
 
 import pytest
 import torch
 
+from detrain.capture.anchors import root_of
 from detrain.capture.content import digest_live
 from detrain.capture.restore import restore
 from detrain.capture.walk import Aside, walk
@@ -183,6 +185,82 @@ class TestRebuilt:
         assert contents() != before
 
 
+class Job:
+    def __init__(self, data, count):
+        self.count, self.data, self.more = count, data, [count]
+
+
+class TestFields:
+    def captured(self, job, **more):
+        return Captured(
+            {"m/job": job, **more},
+            rebuilt={"m/job.data": job.data},
+            fields={id(job): {"data"}},
+        )
+
+    def test_a_field_is_left_out_and_stays(self):
+        found = self.captured(Job([torch.arange(5.0)], 3))
+        assert not found.walked.leaves
+        assert list(found.rebuilt) == ["m/job.data[0]"]
+        live = Job([torch.arange(5.0)], 0)
+        data = live.data
+        found.into({"m/job": live, "m/job.data": data})
+        assert (live.count, live.more, live.data is data) == (3, [3], True)
+        assert list(vars(live)) == ["count", "data", "more"]
+
+    def test_one_that_is_made_otherwise_is_a_mismatch(self):
+        found = self.captured(Job([torch.arange(5.0)], 3))
+        live = Job([torch.arange(5.0) + 1], 0)
+        with pytest.raises(ResumeMismatch, match="other content"):
+            found.into({"m/job": live, "m/job.data": live.data})
+
+    @pytest.mark.parametrize("there", [True, False])
+    def test_one_that_is_not_made_is_a_mismatch(self, there):
+        found = self.captured(Job([], 3))
+        live = Job([], 0)
+        data = live.data
+        del live.data
+        with pytest.raises(ResumeMismatch, match="found nothing") as error:
+            found.into({"m/job": live} | ({"m/job.data": data} if there else {}))
+        assert error.value.where == "m/job.data"
+
+    def test_what_something_saved_holds_too_is_saved(self):
+        job = Job([[1, 2], torch.arange(5.0)], 3)
+        found = self.captured(job, **{"m/first": job.data[0]})
+        live = Job([[], torch.arange(5.0)], 0)
+        restored = found.into({"m/job": live, "m/job.data": live.data, "m/first": None})
+        assert restored["m/first"] is live.data[0]
+        assert live.data[0] == [1, 2]
+
+    def test_where_it_leads_is_among_what_must_not_change(self):
+        def contents(job, **more):
+            return self.captured(job, **more).walked.contents
+
+        job = Job([1], 3)
+        before = contents(job)
+        job.count = 4
+        assert contents(job) == before
+        job.data = [1]
+        assert contents(job) == before
+        other = [1]
+        job.data = other
+        assert contents(job, **{"m/other": other}) != before
+
+    @pytest.mark.parametrize(
+        ("path", "root"),
+        [
+            ("m/a.b", "m/a.b"),
+            ("m/a.b.", "m/a.b"),
+            ("m/a.b[0].c", "m/a.b"),
+            ("m/a.b.c[1]", "m/a.b.c"),
+            ("m/a.bc", "m/a"),
+            ("m/d[0]", "m/d"),
+        ],
+    )
+    def test_which_of_them_a_path_is_below(self, path, root):
+        assert root_of(path, ["m/a.b", "m/a.b.c"]) == root
+
+
 class TestGradients:
     def model(self):
         model = torch.nn.Linear(3, 2)
@@ -206,8 +284,21 @@ class TestGradients:
             ("zero backward step", ""),
             ("zero", ""),
             ("backward step zero", "updates parameters with it"),
-            ("backward clear", "adds to it in a backward pass"),
-            ("graph clear", "adds to it in a backward pass"),
+            ("backward clear", ""),
+            ("graph clear", ""),
+            ("backward zero backward step", ""),
+            ("backward model", ""),
+            ("backward delete", ""),
+            ("backward set", ""),
+            ("backward", "still holds it"),
+            ("graph", "still holds it"),
+            ("backward fill", "still holds it"),
+            ("backward read zero", "reads it"),
+            ("graph read zero", "reads it"),
+            ("backward private zero", "reads it"),
+            ("read zero", "reads it"),
+            ("zero read", ""),
+            ("backward clip zero", "reads it"),
             ("step zero", "updates parameters with it"),
             ("fill backward step", "updates parameters with it"),
             ("", "still holds it"),
@@ -233,13 +324,88 @@ class TestGradients:
             ),
             "step": opt.step,
             "clear": clear,
+            "model": model.zero_grad,
+            "delete": lambda: [delattr(each, "grad") for each in model.parameters()],
+            "set": lambda: [
+                setattr(each, "grad", torch.ones_like(each)) for each in model.parameters()
+            ],
+            "read": lambda: model.weight.grad,
+            "private": lambda: model.weight._grad,
+            "clip": lambda: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0),
         }
         watch = GradientWatch(model.parameters())
         gc.collect()
         for name in what.split():
             acts[name]()
-        assert watch.end() == verdict
+        found = watch.end()
+        assert found.partition(" (")[0] == verdict
+        if verdict == "reads it":
+            assert __file__ in found
         assert opt.step() is None  # its hook is gone
+        assert "grad" not in torch.Tensor.__dict__
+
+    HOLDERS: ClassVar = {
+        "the gradient": lambda p: p.grad,
+        "a view of it": lambda p: p.grad.view(-1),
+        "an array over it": lambda p: p.grad.numpy(),
+        "its memory": lambda p: p.grad.untyped_storage(),
+        "a graph": lambda p: (p.grad * p).sum(),
+    }
+
+    @pytest.mark.parametrize("holder", HOLDERS)
+    def test_an_addition_that_somebody_sees_is_a_use(self, holder):
+        model = self.model()
+        model(torch.ones(1, 3)).sum().backward()
+        for held, verdict in ((True, "adds to it in a backward pass"), (False, "")):
+            by = self.HOLDERS[holder](model.weight) if held else None
+            watch = GradientWatch(model.parameters())
+            model(torch.ones(1, 3)).sum().backward()
+            model.zero_grad()
+            assert watch.end() == verdict
+            model(torch.ones(1, 3)).sum().backward()
+            del by
+
+    def test_hooks_are_seen_to_read_it(self):
+        model = self.model()
+        seen = []
+        node = torch.autograd.graph.get_gradient_edge(model.weight).node
+        hooks = [
+            (model.weight.register_hook, seen.append, ""),
+            (
+                model.weight.register_post_accumulate_grad_hook,
+                lambda p: seen.append(p.grad.sum()),
+                "reads it",
+            ),
+            (node.register_hook, lambda *_: seen.append(model.weight.grad.sum()), "reads it"),
+        ]
+        for register, hook, verdict in hooks:
+            model(torch.ones(1, 3)).sum().backward()
+            seen.clear()
+            handle = register(hook)
+            watch = GradientWatch(model.parameters())
+            model(torch.ones(1, 3)).sum().backward()
+            model.zero_grad()
+            assert watch.end().partition(" (")[0] == verdict
+            assert len(seen) == 1
+            handle.remove()
+
+    def test_one_that_may_stay_must_not_be_touched(self):
+        for touched, verdict in ((False, ""), (True, "still holds it")):
+            model = self.model()
+            watch = GradientWatch(model.parameters(), may_stay=True)
+            if touched:
+                model(torch.ones(1, 3)).sum().backward()
+            assert watch.end() == verdict
+
+    def test_two_may_watch_at_once(self):
+        one, other = self.model(), self.model()
+        first = GradientWatch(one.parameters())
+        second = GradientWatch(other.parameters())
+        one.zero_grad()
+        assert first.end() == ""
+        assert other.weight.grad is not None
+        assert second.end().startswith("reads it")
+        assert "grad" not in torch.Tensor.__dict__
 
 
 def hidden(space):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detrain.checkpoint.commit import (
+    Lent,
     load_newest,
     publish,
     read_checkpoint,
@@ -14,6 +15,7 @@ from detrain.checkpoint.commit import (
 )
 from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.manifest import Manifest, SavedLevel
+from detrain.checkpoint.retention import Retention
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint
@@ -42,7 +44,9 @@ def store(tmp_path):
 @pytest.fixture
 def pair(store):
     outer = save_state(store, snapshot(rows=DATA, small=b"12"), "1")
-    inner = save_state(store, snapshot(x=DATA, y=b"3" * 4096, z=b"12"), "2", outer.lends())
+    inner = save_state(
+        store, snapshot(x=DATA, y=b"3" * 4096, z=b"12"), "2", Lent(outer.lends(), outer.files())
+    )
     publish(store, manifest(1, outer, inner))
     return outer, inner
 
@@ -59,20 +63,20 @@ def test_the_same_bytes_are_written_once(store, pair):
     assert again.data_files() == {outer.file: outer.bytes, inner.file: inner.bytes}
 
 
-def test_what_was_borrowed_is_not_lent_on(pair):
-    _, inner = pair
-    assert {each.file for each in inner.lends().values()} == {inner.file}
-    assert {each.name for each in inner.lends().values()} == {"y", "z"}
+def test_what_was_borrowed_is_lent_on_from_where_it_lies(pair):
+    outer, inner = pair
+    places = sorted((each.file, each.name) for each in inner.lends().values())
+    assert places == [(outer.file, "rows"), (inner.file, "y"), (inner.file, "z")]
 
 
 def test_a_file_that_lends_is_kept(store, pair):
     outer, inner = pair
     publish(store, manifest(2, inner))  # names the outer file only as a lender
-    retire(store, 1, lambda _: None, {})
+    retire(store, Retention(last=1), lambda _: None, {})
     assert outer.file in store.names()
     assert load_newest(store, lambda error, _: pytest.fail(str(error))).step == 2
     publish(store, manifest(3, save_state(store, snapshot(y=DATA), "3")))
-    retire(store, 1, lambda _: None, {})
+    retire(store, Retention(last=1), lambda _: None, {})
     assert store.names() == ["0000000003.json", "3.safetensors"]
 
 

@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
+from detrain.analysis.planning import _both_last
 from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel
 from detrain.runtime.audit import Audit
-from detrain.runtime.places import fields_in, get_place, set_place
+from detrain.runtime.places import expand, get_place, join_place, set_place, split_place
 from detrain.runtime.planned import Planned, Uncompared
 from detrain.state import Node, StateTree
 from detrain.trace.digest import digest_state
@@ -38,6 +39,25 @@ class TestPlanned:
         items = (item("m/x", "drop"), item("m/y.z", "drop"), item("m/w[]", "rebuild"))
         found = planned(PlanLevel("a", items)).cut(("a",))
         assert (found.dead, found.rebuilt) == ({"m/x"}, frozenset())
+
+    def test_and_fields_that_are_made_again(self):
+        places = ("m:A.f/t.data", "m/t.part.data", "m/t.rows[].data", "m/t.other")
+        items = (
+            item("m/t", "restore"),
+            *(item(place, "rebuild") for place in places),
+            item("m/t.other.began", "restore"),
+        )
+        found = planned(PlanLevel("a", items)).cut(("a",))
+        assert found.rebuilt == {"m:A.f/t.data", "m/t.part.data"}
+        kept = found.keeping({"m/t.part.data"})
+        assert (kept.rebuilt, kept.kept) == ({"m:A.f/t.data"}, {"m/t.part.data"})
+
+    def test_a_field_that_changes_on_one_of_the_ways_is_saved(self):
+        def way(*places):
+            return PlanLevel("a", (item("m/t", "restore"), *(item(p, "rebuild") for p in places)))
+
+        found = _both_last(way("m/t.data", "m/t.more"), way("m/t.data"))
+        assert {each.place for each in found.items} == {"m/t", "m/t.data"}
 
     @pytest.mark.parametrize("place", ["m/x", "m/x.field", "m/x[]"])
     def test_a_variable_of_which_a_part_is_needed_is_saved(self, place):
@@ -119,8 +139,22 @@ class Thing:
 
 class TestPlaces:
     def test_a_place_is_a_variable_and_fields(self):
-        assert fields_in("m:f.<locals>.g/log.rows[].x") == ("m:f.<locals>.g/log", ("rows",))
-        assert fields_in("a.b/x") == ("a.b/x", ())
+        place = "m:f.<locals>.g/log.rows[].x"
+        assert split_place(place) == ("m:f.<locals>.g/log", ("rows", "[]", "x"))
+        assert join_place(*split_place(place)) == place
+        assert split_place("a.b/x") == ("a.b/x", ())
+
+    def test_a_field_of_all_elements_is_one_of_each(self):
+        things = {"a": [Thing(), Thing()], "b": (Thing(),)}
+        found = [join_place("m/v", steps) for steps, _ in expand(things, ("[]", "[]", "own"))]
+        assert found == ["m/v['a'][0].own", "m/v['a'][1].own", "m/v['b'][0].own"]
+        set_place(things, ("['a']", "[1]", "own"), 5)
+        assert [each for _, each in expand(things, ("['a']", "[]", "own"))][1] == 5
+
+    @pytest.mark.parametrize("value", [{(1, 2): 3}, {"a.b": 3}, {1, 2}, iter([1])])
+    def test_elements_without_plain_names_are_not_found(self, value):
+        with pytest.raises(LookupError):
+            list(expand(value, ("[]",)))
 
     @pytest.mark.parametrize("fields", [("own",), ("rows", "x"), ("slotted", "a")])
     def test_fields_are_found_and_set(self, fields):

@@ -18,6 +18,7 @@ from detrain.analysis.live import Liveness
 from detrain.analysis.pointsto import PointsTo
 from detrain.analysis.program import (
     ELEMENT,
+    FORM,
     Bind,
     Branch,
     Call,
@@ -218,8 +219,10 @@ class Cells:
             cell: Cell = ("", owner, place[0])
             return _Spot(self.set((cell,)), self.nothing, self.holds(cell))
         around, name = self._spot(owner, place[:-1]), place[-1]
-        cells = self._fields_named(around.sites, name)
         passed = around.passed | around.cells
+        if name == FORM:
+            return _Spot(self._form_of(around.sites), passed, self._no_sites)
+        cells = self._fields_named(around.sites, name)
         if name == ELEMENT:
             passed |= self._fields_named(around.sites, "")
         return _Spot(cells, passed, self._objects.sites.union(map(self.holds, cells)))
@@ -251,10 +254,24 @@ class Cells:
         owner = str(self._objects.site(site))
         return self.set(("object", owner, name) for name in self._objects.fields(site))
 
+    def _form_of(self, sites: Sites) -> CellSet:
+        """The cells below some objects that hold objects, or elements."""
+        cells = self.under(sites) - self._contents
+        return self.set(cell for cell in cells if cell[2] == ELEMENT or self.holds(cell))
+
+    @cached_property
+    def _contents(self) -> CellSet:
+        """The contents of all objects."""
+        return self._fields_named(self._objects.sites.set(self._objects.all_sites()), "")
+
     @cached_property
     def of_objects(self) -> CellSet:
         """All cells that are not variables."""
         return self._numbering.union(map(self.fields, self._objects.all_sites()))
+
+    def makes(self, site: int) -> bool:
+        """Whether an op of the program makes objects: what is read may be written otherwise."""
+        return self._objects.knows(site)
 
     def object(self, site: int) -> int:
         """The op by which the objects that an op makes are known: itself, or one for many."""
@@ -424,7 +441,9 @@ class Cells:
         for number, place in enumerate(read_by(op)):
             cells, passed, sites = self._spot(scope, place)
             reads += cells, passed
-            if sites and not _hands_on(op, number):
+            if isinstance(op, Loop) and op.listed:
+                reads += self._fields_named(sites, ""), self._fields_named(sites, ELEMENT)
+            elif sites and not _hands_on(op, number):
                 whole |= sites
         if not isinstance(op, Loop):
             for target in targets_of(op):
@@ -441,11 +460,14 @@ class Cells:
                 moved = cells, self._fields_named(sites, "")
                 reads += passed, *moved
                 writes += moved
-            case Mutate(place, deep=deep):
+            case Mutate(place, deep=deep, contents=contents):
                 cells, passed, sites = self._spot(scope, place)
                 reads += cells, passed
                 if deep:
                     whole |= sites
+                if contents:
+                    writes.append(self.under(sites) & self._contents)
+                elif deep:
                     shaken = sites
                 else:
                     reads.append(self._fields_named(sites, ""))

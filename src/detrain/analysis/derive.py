@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from detrain.analysis.cells import Cell, Cells, CellSet
 from detrain.analysis.infer import Causes
@@ -30,6 +30,7 @@ __all__ = [
     "Cut",
     "CutPlan",
     "LevelPlan",
+    "Step",
     "cuts_of",
     "derive",
     "leading_to",
@@ -79,11 +80,14 @@ class Cut:
 
 @dataclass(frozen=True)
 class LevelPlan:
-    """One loop around a cut. `changed` is what the rebuilt program may have otherwise there."""
+    """One loop around a cut. `changed` is what the rebuilt program may have otherwise there, `read`
+    all that the way to the next loop reads.
+    """
 
     label: str
     restore: CellSet
     changed: CellSet
+    read: CellSet
 
 
 @dataclass(frozen=True)
@@ -161,12 +165,12 @@ def derive(cells: Cells, cut: Cut, *, entered: bool = False) -> CutPlan:
             wrong |= cells.effects(scope, op).writes
             changed = wrong
             if not rest:
-                levels.append(LevelPlan(op.label, live & wrong, changed))
+                levels.append(LevelPlan(op.label, live & wrong, changed, cells.nothing))
                 break
             way.begin(wrong)
             way.enter(scope, op)
             way.go(scope, op.body, rest[0][1])
-            levels.append(LevelPlan(op.label, way.needs, changed))
+            levels.append(LevelPlan(op.label, way.needs, changed, way.read))
             wrong = way.wrong - way.needs
         else:
             assert isinstance(op, Call)
@@ -178,7 +182,8 @@ def derive(cells: Cells, cut: Cut, *, entered: bool = False) -> CutPlan:
             way.go(op.function, function.body, rest[0][1])
             # What the way needs inside the function is restored at the loop around it.
             last = levels.pop()
-            levels.append(LevelPlan(last.label, way.needs | last.restore, last.changed))
+            needs, read = way.needs | last.restore, way.read | last.read
+            levels.append(LevelPlan(last.label, needs, last.changed, read))
             wrong = way.wrong - way.needs
     ends = [number for number, (_, op) in enumerate(cut.chain, 1) if isinstance(op, Loop)]
     kept = [
@@ -200,7 +205,7 @@ def _without_whole(
         variables |= cells.variables(scope)
     anchored = cells.below(variables - level.changed, level.changed, cells.items(chain))
     kept = level.restore - (cells.of_objects - anchored)
-    return LevelPlan(level.label, kept, level.changed)
+    return replace(level, restore=kept)
 
 
 class _Way:
@@ -208,11 +213,11 @@ class _Way:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        self.wrong = self.needs = cells.nothing
+        self.wrong = self.needs = self.read = cells.nothing
 
     def begin(self, wrong: CellSet) -> None:
         """From a head at which these cells are wrong unless they are restored."""
-        self.wrong, self.needs = wrong, self._cells.nothing
+        self.wrong, self.needs, self.read = wrong, self._cells.nothing, self._cells.nothing
 
     def enter(self, scope: str, op: Loop) -> None:
         """From the head of a loop into its body: a test is evaluated, an item bound."""
@@ -250,6 +255,7 @@ class _Way:
 
     def _read(self, reads: CellSet) -> None:
         self.needs |= reads & self.wrong
+        self.read |= reads
 
 
 # ------------------------------------------------------------------------ types, and the plan

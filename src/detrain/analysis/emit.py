@@ -67,6 +67,10 @@ class Lowered:
     """Library calls: the row's name, the op before it, the call, where it stands."""
     observed: dict[int, str] = field(default_factory=dict)
     """By op that asks the world: the row that says so."""
+    clears: dict[int, Place] = field(default_factory=dict)
+    """By op that clears gradients: the optimizer whose gradients they are."""
+    steps: dict[int, Place] = field(default_factory=dict)
+    """By op that uses gradients: the optimizer that makes a step with its own and with no other."""
     overwritten: list[tuple[str, Place]] = field(default_factory=list)
     """Arrays that a call fills anew, by the function and the place."""
     opened: list[tuple[Span, bool]] = field(default_factory=list)
@@ -74,6 +78,8 @@ class Lowered:
     time. If it is, or is in a training loop, nothing may be dropped."""
     copies: dict[str, str] = field(default_factory=dict)
     """Functions of the program that are a small function of the project as one call sees it."""
+    versions: set[tuple[str, str]] = field(default_factory=set)
+    """Variables, by function and name, that are more than one variable of the program."""
     guessed: set[int] = field(default_factory=set)
     """Calls that only may be there, because nothing is known of who is given an object."""
     stored: set[str] = field(default_factory=set)
@@ -118,6 +124,12 @@ class Emitting:
         self.bound_globals: set[str] = set()
         self.renamed: dict[str, Place] = {}
         """Variables of the comprehensions around this place."""
+        self.versions: dict[str, Place] = {}
+        """Variables that have been assigned anew, where nothing can go back to the time before."""
+        self.assigned: set[str] = set()
+        """Variables that have been assigned so far."""
+        self.depth = 0
+        """How many blocks of statements are around this place."""
         self.function_name = scope.key if scope.kind == "function" else ""
         self.in_text = 0
         """How many texts around this place are put together from values."""
@@ -134,6 +146,8 @@ class Emitting:
         """The place of a variable; None for what is built in."""
         if name in self.renamed:
             return self.renamed[name]
+        if name in self.versions:
+            return self.versions[name]
         owner = self.scope.owner(name)
         if owner is None:
             return None
@@ -241,11 +255,19 @@ class Emitting:
         return self.bind(target, "pure" if value.is_scalar else "new", value.reads, node)
 
     def mutate(
-        self, place: Place, reads: tuple[Place, ...], node: ast.AST, *, deep: bool = False
+        self,
+        place: Place,
+        reads: tuple[Place, ...],
+        node: ast.AST,
+        *,
+        deep: bool = False,
+        contents: bool = False,
     ) -> int:
         """Write `mutate`; gives the op's number."""
         site = self._site()
-        self.out.append(Mutate(place, unique(reads), deep, site=site, span=self.span(node)))
+        deep = deep or contents
+        op = Mutate(place, unique(reads), deep, contents, site=site, span=self.span(node))
+        self.out.append(op)
         return site
 
     def look(self, value: Value, node: ast.AST) -> None:
@@ -337,6 +359,7 @@ class Emitting:
         result: Place | None = None,
         into: Place | None = None,
         unordered: bool = False,
+        listed: bool = False,
     ) -> None:
         """Iteration."""
         if into is not None:
@@ -344,7 +367,7 @@ class Emitting:
         self.out.append(
             Loop(
                 label, how, unique(reads) or ((NONE,) if how != "while" else ()), tuple(body),  # type: ignore[arg-type]
-                None, result, into, unordered, site=self._site(), span=self.span(node),
+                None, result, into, unordered, listed, site=self._site(), span=self.span(node),
             )
         )  # fmt: skip
 

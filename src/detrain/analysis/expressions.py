@@ -319,7 +319,7 @@ class Expressions(Emitting):
                 self.branch(self.gathered(tests), inner, [], node)
             else:
                 self.out.extend(inner)
-        self.loop(label, "for", over.value.all_reads, body, node)
+        self.loop(label, "for", over.value.all_reads, body, node, listed=over.value.is_list)
 
     # ---------------------------------------------------------------- choices
 
@@ -423,7 +423,8 @@ class Expressions(Emitting):
 
     def _opaque(self, value: Value, name: str) -> Value:
         if name in _FACTS_OF_SHAPE:
-            return Value(None, value.all_reads, SCALAR)
+            reads = value.all_reads if value.form is None else (value.form, *value.reads)
+            return Value(None, reads, SCALAR)
         held: Tags = frozenset(("instance", key) for key in value.of("held"))
         if held and value.place is not None:
             return Value((*value.place, ELEMENT), value.reads, held)

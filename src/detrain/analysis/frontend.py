@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from detrain.analysis.emit import GRADIENTS, NONE, Lowered
 from detrain.analysis.program import Bind, Function, Op, Program
 from detrain.analysis.project import Project
-from detrain.analysis.scopes import Module, Scope, read_modules
+from detrain.analysis.scopes import Module, Scope, last_name, read_modules
 from detrain.analysis.statements import Statements
 from detrain.analysis.values import Facts
 from detrain.errors import ProgramTooLarge
@@ -54,6 +54,7 @@ def lower(project: Project) -> Source:
         _collect(module.scope, facts)
         if module.is_script:  # somebody may call its functions, if it does not itself
             facts.reached.update((key, None) for key in facts.functions if key.count(":") == 0)
+    facts.straight = _straight(facts)
     for facts.settled in (False, True):
         for _ in range(_MOST_READINGS):
             facts.grown = False
@@ -61,6 +62,32 @@ def lower(project: Project) -> Source:
             if not facts.grown:
                 break
     return Source(program, tuple(modules), facts, lowered)
+
+
+def _straight(facts: Facts) -> frozenset[str]:
+    """Small functions that call none, by name, that has a loop or calls such a one.
+
+    What is called otherwise, an object for example, may have one: planning sees to that.
+    """
+    called = {
+        key: {last_name(each.func) for each in scope.nodes if isinstance(each, ast.Call)}
+        for key, scope in facts.functions.items()
+    }
+    looping = {key for key, scope in facts.functions.items() if scope.loops}
+    while True:
+        names = {_called_as(facts.functions[key]) for key in looping}
+        more = {key for key, used in called.items() if used & names} - looping
+        if not more:
+            break
+        looping |= more
+    small = {key for key, scope in facts.functions.items() if scope.is_small}
+    return frozenset(small - looping)
+
+
+def _called_as(scope: Scope) -> str:
+    """The name by which a function is called: that of its class, if it makes an object."""
+    makes = scope.name in ("__init__", "__new__") and scope.parent is not None
+    return scope.parent.name if makes and scope.parent is not None else scope.name
 
 
 def _lines(tree: ast.Module) -> int:

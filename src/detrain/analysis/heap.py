@@ -42,28 +42,31 @@ def _number(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
-def depth_digest(value: Value) -> int:
-    """A number that depends on all that is reachable from a value, and on what is one object."""
+def depth_digest(value: Value, *, contents: bool = True) -> int:
+    """A number that depends on all that is reachable from a value, and on what is one object;
+    without `contents`, on neither these nor scalars.
+    """
     numbers: dict[int, int] = {}
     parts: list[int] = []
     todo: list[Value] = [value]
     while todo:
         each = todo.pop()
         if not isinstance(each, Thing):
-            parts.append(each)
+            parts.append(each if contents else 0)
         elif id(each) in numbers:
             parts.append(-1 - numbers[id(each)])
         else:
             numbers[id(each)] = len(numbers)
-            parts += [each.site, each.content, len(each.elements)]
+            parts += [each.site, each.content if contents else 0, len(each.elements)]
             for name in sorted(each.fields):
-                parts.append(_number(name))
-                todo.append(each.fields[name])
+                if contents or isinstance(each.fields[name], Thing):
+                    parts.append(_number(name))
+                    todo.append(each.fields[name])
             todo += each.elements
     return mix(*parts)
 
 
-def change_all(value: Value, by: int) -> None:
+def change_all(value: Value, by: int, *, only_contents: bool = False) -> None:
     """Change every object that can be reached from a value, as an opaque call may.
 
     Fields that hold objects go on holding them; elements may change their order, and come to be.
@@ -77,6 +80,9 @@ def change_all(value: Value, by: int) -> None:
         seen.add(id(each))
         number = mix(by, len(seen))
         each.content = mix(number, each.content)
+        if only_contents:
+            todo += [*(each.fields[name] for name in sorted(each.fields)), *each.elements]
+            continue
         for name in sorted(each.fields):
             each.fields[name] = _changed(each.fields[name], number)
             todo.append(each.fields[name])

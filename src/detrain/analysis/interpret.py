@@ -23,6 +23,7 @@ from detrain.analysis.cells import Cell, locals_of
 from detrain.analysis.heap import Scope, State, Thing, Value, change_all, depth_digest, mix
 from detrain.analysis.program import (
     ELEMENT,
+    FORM,
     Bind,
     Branch,
     Call,
@@ -171,11 +172,12 @@ class Machine:
                 self._bind(target, self._chosen(place, others) if others else self._taken(place))
             case Bind(target, _, reads):
                 self._bind(target, self._mix(op.site, *map(self._digest, reads)))
-            case Mutate(place, reads, deep):
+            case Mutate(place, reads, deep, contents):
                 thing = self._get(place)
                 read = list(map(self._digest, reads))
                 if deep:
-                    change_all(thing, self._mix(op.site, self._digest(place), *read))
+                    by = self._mix(op.site, self._digest(place), *read)
+                    change_all(thing, by, only_contents=contents)
                 elif isinstance(thing, Thing):
                     self._look(thing.content)
                     thing.content = self._mix(op.site, thing.content, *read)
@@ -236,6 +238,8 @@ class Machine:
 
     def _items(self, op: Loop) -> list[Value]:
         first = self._get(op.reads[0])
+        if op.listed and isinstance(first, Thing):
+            return list(first.elements)
         start = self._mix(op.site, *map(self._digest, op.reads))
         if isinstance(first, Thing) and first.elements:
             begin = start % len(first.elements)
@@ -402,7 +406,11 @@ class Machine:
                 owner.fields[place[-1]] = value
 
     def _digest(self, place: Place) -> int:
-        found = depth_digest(self._get(place))
+        if place[-1] == FORM:
+            value = self._get(place[:-1])
+            found = depth_digest(value, contents=False) if isinstance(value, Thing) else 0
+        else:
+            found = depth_digest(self._get(place))
         self._look(found)
         return found
 

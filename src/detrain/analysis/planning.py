@@ -2,6 +2,7 @@
 
 Variables are left out only by proof, whole and by name: one that will surely be written before it
 is read (`drop`), and one that the rebuilt program has right with all that hangs on it (`rebuild`).
+Of others, fields may be rebuilt that nothing touches after the setup.
 What may be called from outside at any time (hooks, callbacks) counts as reading and writing at
 every cut.
 """
@@ -11,14 +12,25 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from msgspec.structs import replace as replace_struct
 
 from detrain.analysis.cells import Cell, Cells, CellSet
+from detrain.analysis.clearing import Use, each_clears_its_own, uses_of_gradients
 from detrain.analysis.decisions import decided_by_clock
-from detrain.analysis.derive import MOST_CHAINS, Cut, CutPlan, cuts_of, derive, leading_to
+from detrain.analysis.derive import (
+    MOST_CHAINS,
+    Cut,
+    CutPlan,
+    LevelPlan,
+    Step,
+    cuts_of,
+    derive,
+    leading_to,
+)
 from detrain.analysis.emit import GRADIENTS, OWN
 from detrain.analysis.frontend import Source
 from detrain.analysis.infer import Causes
@@ -39,7 +51,7 @@ from detrain.analysis.program import (
 from detrain.analysis.scopes import Module, Scope
 from detrain.analysis.types import Cause
 from detrain.analysis.values import DEFINITIONS
-from detrain.plan import Action, Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
+from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
 
 __all__ = ["Variable", "plan_python", "trained_cells"]
 
@@ -62,6 +74,20 @@ class Variable:
     place: str
     name: str
     cell: Cell
+    is_split: bool = False
+    """Whether it is more than one variable of the program: only the first is known here."""
+
+
+class Part(NamedTuple):
+    """Something below a variable: where it is, and its cells."""
+
+    path: str
+    cells: set[Cell]
+    """Those that are its own, without what is below it."""
+    containers: frozenset[Cell]
+    """Those that say what the containers on the way there contain."""
+    again: set[Cell]
+    """Fields of it that are those of another part, too: one op makes both objects."""
 
 
 def plan_python(source: Source, cells: Cells, causes: Causes, loops: TrainingLoops) -> Plan:
@@ -80,7 +106,7 @@ def trained_cells(source: Source, cells: Cells) -> CellSet:
     """The cells of models, optimizers and the like, with all that they hold."""
     found: set[Cell] = set()
     for site, kind in source.lowered.kinds.items():
-        if kind in _TRAINED:
+        if kind in _TRAINED and cells.makes(site):
             found.update(cell for cell in cells.fields(site) if cell[2] != OWN)
     return cells.below(cells.set(found))
 
@@ -107,6 +133,7 @@ class _Planning:
         self._words: dict[Set[Cause], tuple[str, ...]] = {}
         self._varying = causes.everywhere & {each for each in causes.everywhere if _varies(each)}
         self._found: dict[tuple[str, ...], list[Variable]] = {}
+        self._parted: dict[str, list[Part]] = {}
         self._once = _made_once(source.program, source.lowered.given_away)
 
     def _trains_at(self, span: Span) -> bool:
@@ -222,13 +249,38 @@ class _Planning:
         if gradients not in derived.live:
             why = "cleared before they are used again; looked at before a checkpoint is published"
             items.append(PlanItem("gradients", "drop", why))
+            lowered = self._source.lowered
+            several = not self._has_one_optimizer and not self._opened
+            if several and each_clears_its_own(self._cells, lowered, self._uses, derived.cut):
+                why = "those of other optimizers may stay: each clears its own before it steps"
+                items.append(PlanItem("gradients.others", "drop", why))
         return PlanLevel(self._loops.sites[op.label], tuple(sorted(set(items))))
+
+    @functools.cached_property
+    def _uses(self) -> list[Use]:
+        return uses_of_gradients(self._cells)
+
+    @functools.cached_property
+    def _has_one_optimizer(self) -> bool:
+        """Whether one optimizer makes all steps: it leaves no gradients of others."""
+        steps = self._source.lowered.steps
+        sites = {
+            site
+            for scope, _, op in self._uses
+            if op.site in steps
+            for site in self._cells.sites(scope, steps[op.site])
+        }
+        return len(sites) <= 1 and sites <= self._once
 
     def _item(
         self, variable: Variable, derived: CutPlan, live: CellSet, wrong: CellSet
     ) -> Iterator[PlanItem]:
         cell = variable.cell
         line, file = self._written_at(cell)
+        if variable.is_split:
+            why = "assigned more than once in a function that was taken for one without loops"
+            yield PlanItem(variable.place, "restore", why, line, file)
+            return
         if cell not in live and not self._opened:
             why = "written again before it is read"
             yield PlanItem(variable.place, "drop", why, line, file)
@@ -243,6 +295,31 @@ class _Planning:
         inside = self._causes_below(below)
         yield PlanItem(variable.place, "restore", why, line, file, causes=inside)
         yield from self._uncompared(variable, line, file)
+        if not self._opened:
+            yield from self._unchanged(variable, derived)
+
+    def _unchanged(self, variable: Variable, derived: CutPlan) -> Iterator[PlanItem]:
+        """Fields of a variable that hold what they held before the outermost loop, and that as it
+        was: nothing in the loops writes it, nor what leads to it, by whatever name.
+        """
+        changed = self._cells.set(self._changed)
+        for level in derived.levels:
+            changed |= level.changed
+        todo = [(variable.place, self._cells.set({variable.cell}), 0)]
+        while todo:
+            path, cells, depth = todo.pop()
+            sites = {site for cell in cells for site in self._cells.holds(cell)}
+            contents = self._cells.set(("object", str(site), "") for site in sites)
+            if depth == _DEEPEST or not (cells | contents).isdisjoint(changed):
+                continue
+            fields = [inner for site in sites for inner in self._cells.fields(site)]
+            for name in sorted({each[2] for each in fields} - {"", ELEMENT, OWN}):
+                inner = self._cells.set(each for each in fields if each[2] == name)
+                if self._cells.below(inner).isdisjoint(changed):
+                    if any(map(self._cells.holds, inner)):
+                        yield PlanItem(f"{path}.{name}", "rebuild", "as the setup makes it")
+                else:
+                    todo.append((f"{path}.{name}", inner, depth + 1))
 
     def _causes_below(self, cells: CellSet) -> tuple[str, ...]:
         """How the bits of some cells come about, in words."""
@@ -255,7 +332,7 @@ class _Planning:
         """The parts of a variable that the clock reaches."""
         if not self._varying:
             return
-        for path, cells in self._parts(variable):
+        for path, cells, *_ in self._parts(variable):
             if cells & self._trained:
                 continue
             reasons = self._causes.among(cells) & self._varying
@@ -264,22 +341,31 @@ class _Planning:
                 why = f"saved, but not compared: the {what} reaches it"
                 yield PlanItem(path, "restore", why, line, file, compared=False)
 
-    def _parts(self, variable: Variable) -> Iterator[tuple[str, set[Cell]]]:
-        """A variable, its fields, and theirs, with the cells that are theirs alone."""
-        todo: list[tuple[str, Cell, int]] = [(variable.place, variable.cell, 0)]
+    def _parts(self, variable: Variable) -> list[Part]:
+        """A variable, its fields, and theirs."""
+        found = self._parted.get(variable.place)
+        if found is None:
+            found = self._parted[variable.place] = list(self._parts_below(variable))
+        return found
+
+    def _parts_below(self, variable: Variable) -> Iterator[Part]:
+        todo = [(variable.place, variable.cell, 0, frozenset[Cell]())]
         seen = {variable.cell}
         while todo:
-            path, cell, depth = todo.pop()
+            path, cell, depth, containers = todo.pop()
             sites = self._cells.holds(cell)
             own = {cell}.union({("object", str(site), "") for site in sites})
-            yield path, own
-            if depth == _DEEPEST:
-                continue
+            again: set[Cell] = set()
             for site in sites:
                 for inner in self._cells.fields(site):
-                    if inner[2] and inner not in seen:
+                    if inner in seen:
+                        again.add(inner)
+                    elif inner[2] and depth < _DEEPEST:
                         seen.add(inner)
-                        todo.append((path + _step(inner[2]), inner, depth + 1))
+                        contained = {inner, ("object", str(site), "")}
+                        more = containers | contained if inner[2] == ELEMENT else containers
+                        todo.append((path + _step(inner[2]), inner, depth + 1, more))
+            yield Part(path, own, containers, again)
 
     # ---------------------------------------------------------------- loops around it
 
@@ -290,15 +376,36 @@ class _Planning:
         there = self._cells.below(variables)
         changed = level.changed | self._changed_anytime
         needs = level.restore | (self._cells.set(changed) & self._asked_anytime & there)
-        places = self._places(needs, scopes)
+        loops = derived.cut.loops[: number + 1]
+        places = None
+        if not self._is_gone_through(needs, level, loops, scopes):
+            places = self._places(needs, level, scopes)
         if places is None or self._opened:
             return PlanLevel(site, full=True)
         why = "read on the way to the next loop"
         items = [PlanItem(place, "restore", why) for place in sorted(places)]
         return PlanLevel(site, tuple(items), full=False)
 
-    def _places(self, needs: CellSet, scopes: list[str]) -> set[str] | None:
+    def _is_gone_through(
+        self, needs: CellSet, level: LevelPlan, loops: tuple[Step, ...], scopes: list[str]
+    ) -> bool:
+        """Whether some of these cells are of what only a loop that is under way may hold."""
+        names = {variable.cell for variable in self._variables(scopes)}
+        for scope, op in loops:
+            if not isinstance(op, Loop) or op.how != "for":
+                continue
+            over = op.reads[0]
+            cells, passed = self._cells.cells(scope, (*over, ELEMENT))
+            is_named = self._cells.variable(scope, over[0]) in names
+            if is_named and (cells | passed).isdisjoint(level.changed):
+                continue
+            if not self._cells.under(self._cells.sites(scope, (*over, ELEMENT))).isdisjoint(needs):
+                return True
+        return False
+
+    def _places(self, needs: CellSet, level: LevelPlan, scopes: list[str]) -> set[str] | None:
         """Places that hold these cells; None if they are better saved as a whole."""
+        read = level.read | self._asked_anytime
         wanted = {cell for cell in needs if not cell[2].startswith("@")}
         if ("", "", GRADIENTS[0]) in wanted or wanted & self._trained:
             return None
@@ -308,16 +415,26 @@ class _Planning:
             whole = self._cells.below(self._cells.set({variable.cell}))
             if whole.isdisjoint(wanted):
                 continue
-            for path, cells in self._parts(variable):
+            if variable.cell in level.changed and variable.cell not in wanted:
+                continue  # it is written before it is read: nothing is got at through it
+            parts = self._parts(variable)
+            if any(part.again & wanted for part in parts):
+                # One cell by two paths: which object it is of is not known.
+                parts = [Part(variable.place, set(whole), frozenset(), set())]
+            for path, cells, containers, _ in parts:
                 found = cells & wanted
+                if variable.cell not in read:  # it may be another name of an object that is
+                    found = {cell for cell in found if self._is_one(cell)}
                 if not found:
                     continue
                 inside = self._cells.below(self._cells.set(cells))
-                if ELEMENT in path:
-                    # The container is taken whole, unless what is in it has a name of its own.
-                    if all(cell[0] == "object" and int(cell[1]) in self._once for cell in found):
+                if containers:
+                    # The container is taken whole, unless what is in it has a name of its own, or
+                    # it holds what it held in the beginning and one field of that is taken.
+                    if all(map(self._is_one, found)):
                         continue
-                    inside = whole
+                    if path.endswith(ELEMENT) or not containers.isdisjoint(level.changed):
+                        path, inside = path.partition(ELEMENT)[0], whole
                 if not inside.isdisjoint(self._trained):
                     return None
                 places.add(path)
@@ -325,6 +442,10 @@ class _Planning:
                 if path == variable.place:
                     break
         return places if wanted <= covered else None
+
+    def _is_one(self, cell: Cell) -> bool:
+        """Whether a cell is of an object which is the only one that its op makes."""
+        return cell[0] == "object" and int(cell[1]) in self._once
 
     # ---------------------------------------------------------------- names
 
@@ -369,7 +490,8 @@ class _Planning:
             else:
                 cell, key = ("", function, name), f"{scope.key}:{name}"
             if not self._is_definition(key):
-                yield Variable(f"{scope.space}/{name}", name, cell)
+                is_split = (function, name) in self._source.lowered.versions
+                yield Variable(f"{scope.space}/{name}", name, cell, is_split)
 
     def _free(self, scope: Scope) -> set[str]:
         """Variables of functions around one, which its frame shows too."""
@@ -415,10 +537,17 @@ class _Planning:
             if cause.kind == "world" and cause.what in _KEPT:
                 why = f"the {cause.what} reaches what is trained, or decides which way it goes"
                 yield PlanItem(print_op(op), "record", why, op.span.line, op.span.file)
-            elif cause.kind == "race" and not _is_loader(op):
-                action: Action = "rekey" if isinstance(op, Draw) else "refuse"
-                why = "its bits depend on the order in which parallel work is done"
-                yield PlanItem(print_op(op), action, why, op.span.line, op.span.file)
+            elif cause.kind == "race" and not _is_loader(op) and not isinstance(op, Draw):
+                yield PlanItem(print_op(op), "refuse", _RACED, op.span.line, op.span.file)
+        # A draw moves a generator that others draw from, whatever becomes of the number.
+        raced = {cause.site for cause in self._causes.everywhere if cause.kind == "race"}
+        for site in raced:
+            op = ops.get(site)
+            if isinstance(op, Draw) and op.span is not None:
+                yield PlanItem(print_op(op), "rekey", _RACED, op.span.line, op.span.file)
+
+
+_RACED = "its bits depend on the order in which parallel work is done"
 
 
 def _is_loader(op: Op) -> bool:
@@ -445,6 +574,8 @@ def _both_last(one: PlanLevel, other: PlanLevel) -> PlanLevel:
     kept: list[PlanItem] = [item for item in (*one.items, *other.items) if not item.compared]
     for place in {*mine, *theirs}:
         here = [each[place] for each in (mine, theirs) if place in each]
+        if len(here) == 1 and _has_variable(mine, place) and _has_variable(theirs, place):
+            continue  # a field that is changed on one of the ways
         if "restore" in (item.action for item in here) or len({i.action for i in here}) == 1:
             kept.append(next((i for i in here if i.action == "restore"), here[0]))
         else:
@@ -453,6 +584,12 @@ def _both_last(one: PlanLevel, other: PlanLevel) -> PlanLevel:
     if ("gradients" in mine) != ("gradients" in theirs):
         kept = [item for item in kept if item.place != "gradients"]
     return PlanLevel(one.loop, tuple(sorted(set(kept))))
+
+
+def _has_variable(items: Mapping[str, PlanItem], place: str) -> bool:
+    """Whether a level knows the variable of a place."""
+    space, slash, rest = place.rpartition("/")
+    return f"{space}{slash}{rest.partition('.')[0]}" in items
 
 
 def _recursive(program: Program) -> set[str]:

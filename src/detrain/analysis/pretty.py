@@ -66,8 +66,9 @@ def print_op(op: Op) -> str:
             return f"bind {print_place(target)} = {print_place(place)}{_by(tuple(others))}"
         case Bind(target, how, reads):
             return f"bind {print_place(target)} = {how}({_places(reads)})"
-        case Mutate(place, reads, deep):
-            return f"mutate {'all ' if deep else ''}{print_place(place)}{_by(reads)}"
+        case Mutate(place, reads, deep, contents):
+            what = "contents " if contents else "all " if deep else ""
+            return f"mutate {what}{print_place(place)}{_by(reads)}"
         case Draw(target, generator):
             return f"draw {print_place(target)} from {print_place(generator)}"
         case Key(target, reads):
@@ -92,7 +93,7 @@ def _print_loop(op: Loop) -> str:
         return f"while {op.label} {_places(op.reads)}".rstrip()
     word = "loop" if op.how == "for" else "par"
     target = "_" if op.target is None else print_place(op.target)
-    text = f"{word} {op.label} {target} in {_places(op.reads)}"
+    text = f"{word} {op.label} {target} {'over' if op.listed else 'in'} {_places(op.reads)}"
     if op.result is not None and op.into is not None:
         text += f" giving {print_place(op.result)} into {print_place(op.into)}"
     return text + (" unordered" if op.unordered else "")
@@ -187,9 +188,9 @@ def _parse_op(line: _Line, lines: list[_Line]) -> Op:
         case "bind" if found := re.fullmatch(rf"(\S+) = ({_PLACE})(?: by (.+))?", rest):
             reads = (_place(found[2]), *_read_places(found[3] or ""))
             return Bind(_place(found[1]), "alias", reads, span=span)
-        case "mutate" if found := re.fullmatch(r"(all )?(\S+)(?: by (.+))?", rest):
-            reads = _read_places(found[3] or "")
-            return Mutate(_place(found[2]), reads, bool(found[1]), span=span)
+        case "mutate" if found := re.fullmatch(r"(all |contents )?(\S+)(?: by (.+))?", rest):
+            reads, what = _read_places(found[3] or ""), found[1]
+            return Mutate(_place(found[2]), reads, bool(what), what == "contents ", span=span)
         case "draw" if found := re.fullmatch(r"(\S+) from (\S+)", rest):
             return Draw(_place(found[1]), _place(found[2]), span=span)
         case "key" if found := re.fullmatch(r"(\S+) by ?(.*)", rest):
@@ -220,18 +221,19 @@ def _parse_loop(line: _Line, lines: list[_Line]) -> Loop:
     if word == "while":
         body = _parse_block(lines, line.depth + 1)
         return Loop(label, "while", _read_places(rest), body, span=line.span)
-    found = re.fullmatch(r"(\S+) in (.*?)(?: giving (\S+) into (\S+))?( unordered)?", rest)
-    if found is None:
+    found = re.fullmatch(r"(\S+) (in|over) (.*?)(?: giving (\S+) into (\S+))?( unordered)?", rest)
+    if found is None or (word == "par" and found[2] == "over"):
         raise _wrong(line, f"`{word} label target in places`")
     return Loop(
         label,
         "for" if word == "loop" else "par",
-        _read_places(found[2]),
+        _read_places(found[3]),
         _parse_block(lines, line.depth + 1),
         target=None if found[1] == "_" else _place(found[1]),
-        result=_place(found[3]) if found[3] else None,
-        into=_place(found[4]) if found[4] else None,
-        unordered=bool(found[5]),
+        result=_place(found[4]) if found[4] else None,
+        into=_place(found[5]) if found[5] else None,
+        unordered=bool(found[6]),
+        listed=found[2] == "over",
         span=line.span,
     )
 

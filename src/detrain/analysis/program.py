@@ -26,6 +26,7 @@ import msgspec
 
 __all__ = [
     "ELEMENT",
+    "FORM",
     "Bind",
     "Branch",
     "Call",
@@ -50,6 +51,10 @@ Place = tuple[str, ...]
 """A variable, and fields below it: `("model", "w")` is written `model.w`."""
 
 ELEMENT = "[]"
+
+FORM = "<form>"
+"""Stands last in a place of which only is read which objects there are below it, and how they hold
+each other: no contents and no scalars. Shapes and types of arrays are read so."""
 
 
 class Span(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -84,12 +89,14 @@ class Mutate(_Op, frozen=True, tag="mutate", kw_only=False):
     """An object's content changes in place, depending on what it was and on what is read.
 
     `deep` is what an opaque call may do: the contents of all objects that can be reached change,
-    their scalar fields and their elements may; fields that hold objects go on holding them.
+    their scalar fields and their elements may; fields that hold objects go on holding them. With
+    `contents` it is nothing but these.
     """
 
     place: Place
     reads: tuple[Place, ...] = ()
     deep: bool = False
+    contents: bool = False
 
 
 class Draw(_Op, frozen=True, tag="draw", kw_only=False):
@@ -139,7 +146,8 @@ class Loop(_Op, frozen=True, tag="loop", kw_only=False):
     """Iteration. `for` takes the elements of an object, or as many scalars as the value says;
     `while` goes on as long as what it reads says, or until it is left if it reads nothing; `par`
     is a `for` whose iterations run in any order: the `result` of each is appended to `into`, in the
-    order of the items unless `unordered`.
+    order of the items unless `unordered`. A `for` that is `listed` takes the elements of the object
+    in their order, and looks into none of them.
     """
 
     label: str
@@ -150,6 +158,7 @@ class Loop(_Op, frozen=True, tag="loop", kw_only=False):
     result: Place | None = None
     into: Place | None = None
     unordered: bool = False
+    listed: bool = False
 
 
 class Leave(_Op, frozen=True, tag="leave", kw_only=False):

@@ -12,11 +12,12 @@ from detrain.analysis.given import CALLED, TRAIN_OPS, Arguments
 from detrain.analysis.items import Items
 from detrain.analysis.library import ROWS, Row, lookup
 from detrain.analysis.program import ELEMENT, Place
-from detrain.analysis.values import NOTHING, SCALAR, Tag, Value
+from detrain.analysis.values import NOTHING, SCALAR, Tag, Tags, Value
 
 __all__ = ["LISTS", "Rows", "rows_named"]
 
 _CHOOSES = frozenset({"builtins.max", "builtins.min", "builtins.sum", "builtins.abs"})
+_PICKS = frozenset({"builtins.max", "builtins.min"})
 _COPIES = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})
 
 _SCALARS = frozenset(
@@ -61,6 +62,16 @@ _FILLS = frozenset(
     {"uniform_", "normal_", "zero_", "fill_", "copy_", "exponential_", "bernoulli_", "random_",
      "cauchy_", "geometric_", "log_normal_", "fill"}
 )  # fmt: skip
+_BY_FORM = frozenset({"new_zeros", "new_ones", "new_full", "size", "dim", "numel", "nelement"})
+_FORMING = frozenset(
+    {"resize_", "resize_as_", "set_", "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_",
+     "unsqueeze_", "as_strided_", "requires_grad_", "detach_", "share_memory_", "apply_", "map_"}
+)  # fmt: skip
+"""Methods of arrays that change more than the numbers in them."""
+_PARTS = frozenset(
+    {"parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children",
+     "modules", "named_modules"}
+)  # fmt: skip
 _TEXT = ("__str__", "__repr__", "__format__")
 _SPECIAL: dict[str, tuple[str, ...]] = {
     "builtins.len": ("__len__",), "builtins.print": _TEXT, "builtins.str": _TEXT,
@@ -69,6 +80,7 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
     "builtins.abs": ("__abs__",), "builtins.hash": ("__hash__",), "builtins.round": ("__round__",),
 }  # fmt: skip
 """Methods that a built-in function calls on what it is given."""
+_COPY_METHODS = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
 _DATES = frozenset({"time.strftime", "time.ctime", "time.asctime"})
 _EXECUTES = frozenset({"builtins.exec", "builtins.eval"})
 _MODES = frozenset({"torch.nn.Module.train", "torch.nn.Module.eval"})
@@ -147,8 +159,13 @@ class Rows(Items):
                 self.branch((), block, [], node)
 
     def _read_by(self, row: Row, receiver: Value | None, values: list[Value]) -> tuple[Place, ...]:
-        """What a call looks at: of a scheduler's or optimizer's settings, only these."""
+        """What a call looks at: of a scheduler's or optimizer's settings, only these; of an array
+        of which others are made, only what it is.
+        """
         method = row.name.rpartition(".")[2]
+        if receiver is not None and receiver.form is not None and method in _BY_FORM:
+            rest = [value for value in values if value is not receiver]
+            return unique((receiver.form, *receiver.reads, *self.gathered(rest)))
         if receiver is None or receiver.place is None or not self._has_own(receiver):
             return self.gathered(values)
         steps = method == "step" and any(kind_of(m) == "scheduler" for m in receiver.of("made"))
@@ -215,17 +232,30 @@ class Rows(Items):
     ) -> None:
         """What a call changes in place."""
         others = [value for value in given.all if not value.is_scalar]
+        if row.name == "builtins.next" and _is_begun_there(node, given):
+            return
         for what in row.mutates:
             if what == "gradients":
                 if row.name.endswith("zero_grad"):
-                    self.bind(GRADIENTS, "new", (), node)
+                    site = self.bind(GRADIENTS, "new", (), node)
+                    # Given an argument it may fill them with zeros, which are not nothing.
+                    optimizer = _optimizer_at(receiver)
+                    if optimizer is not None and not given.all:
+                        self.lowered.clears[site] = optimizer
                 else:
                     self.mutate(GRADIENTS, reads, node)
                 continue
             if what == "parameters":
                 for owner in [receiver] if receiver is not None else given.all[:1]:
                     if owner.place is not None:
-                        self.mutate(owner.place, (*reads, GRADIENTS), node, deep=True)
+                        # An optimizer changes numbers, and no field of a model.
+                        is_known = _optimizer_at(owner) is not None
+                        site = self.mutate(
+                            owner.place, (*reads, GRADIENTS), node,
+                            deep=True, contents=is_known,
+                        )  # fmt: skip
+                        if is_known and not given.all:
+                            self.lowered.steps[site] = owner.place
                 self._event("update", node)
                 continue
             changed = receiver if what == "self" else given.at(what)
@@ -234,7 +264,7 @@ class Rows(Items):
             if what == "self" and "parameters" in row.mutates:
                 continue  # it has changed with them
             self._change(row, changed, reads, node)
-            if row.wraps and what == "self":
+            if row.wraps and what == "self" and not _changes_numbers(row, changed):
                 self.hold(changed.place, [v for v in others if v is not changed], node)
                 for key in changed.of("sequence"):
                     for value in others:
@@ -252,7 +282,8 @@ class Rows(Items):
                 self.mutate(own, reads, node)
                 return
         precise = bool(changed.of("sequence")) and not changed.of("made")
-        site = self.mutate(changed.place, reads, node, deep=not precise)
+        numbers = _changes_numbers(row, changed)
+        site = self.mutate(changed.place, reads, node, deep=not precise, contents=numbers)
         if GRADIENTS in reads:
             self.lowered.mark(site, "update")
 
@@ -275,10 +306,15 @@ class Rows(Items):
             return Value(None, reads, SCALAR)
         if row.name == "builtins.next" and given.positional:
             return self.item_of(given.positional[0], node)
+        if row.name in _PICKS and len(given.positional) == 1 and given.positional[0].is_list:
+            item = self.item_of(given.positional[0], node)
+            return replace(item, reads=unique((*item.reads, *reads)))
         if row.name in ITERATORS:
             return self._iterator(row.name, given, reads, node)
         if row.name in _COPIES or row.name == "builtins.set":
             return self._copy(row.name, given, reads, node)
+        if row.name == "copy.deepcopy" and given.positional:
+            return self._deep_copy(given.positional[0], reads, node)
         values = [*([receiver] if receiver is not None else []), *given.all]
         if row.wraps and row.makes == "model" and not _is_class(row.name):
             inner = [
@@ -364,6 +400,10 @@ class Rows(Items):
         inner = frozenset(t for value in over for t in value.tags)
         if name in ("builtins.enumerate", "builtins.zip"):
             return self.made(reads, over, frozenset({("iterates", "pairs")}), node)
+        if len(over) > 1 and not any(tag[0] in ("generator", "instance") for tag in inner):
+            # One after the other: it gives the items of each, and changes with any of them.
+            items = [self.item_of(value, node) for value in over if value.of("sequence")]
+            return self.made(reads, [*items, *over], inner | {("made", name)}, node)
         value = over[0]
         return Value(value.place, unique((*value.reads, *reads)), inner | {("made", name)})
 
@@ -379,6 +419,48 @@ class Rows(Items):
         if name == "builtins.set":
             tags.add(("made", "builtins.set"))
         return self.made(reads, items, frozenset(tags), node)
+
+    def _deep_copy(self, value: Value, reads: tuple[Place, ...], node: ast.AST) -> Value:
+        """A copy of objects of the project's classes, and of all that they hold, is one object here
+        that holds itself: whatever is got at through it is some part of it.
+        """
+        classes = self._classes_in(value.tags)
+        if classes is None or any(
+            self.facts.method(key, name) for key in classes for name in _COPY_METHODS
+        ):
+            return Value(None, reads, NOTHING)
+        made = self.made(reads, [], value.tags, node)
+        assert made.place is not None
+        fields = {name for key, name in self.facts.assigned if key in classes}
+        for name in (ELEMENT, *sorted(fields)):
+            self.bind((*made.place, name), "alias", (made.place,), node)
+        return made
+
+    def _classes_in(self, tags: Tags) -> set[str] | None:
+        """The classes of the project that an object, and what it holds, may be of; None if it is
+        neither one of them nor a list.
+        """
+        if not tags or not all(tag[0] in ("instance", "sequence") for tag in tags):
+            return None
+        found: set[str] = set()
+        todo, seen = list(tags), set(tags)
+        while todo:
+            kind, *key = todo.pop()
+            more: set[Tag] = set()
+            if kind in ("instance", "held"):
+                lineage = self.facts.lineage(key[0])
+                found.update(lineage)
+                more = {
+                    tag
+                    for owner, name in self.facts.assigned
+                    if owner in lineage
+                    for tag in self.facts.fields.get((owner, name), ())
+                }
+            elif kind == "sequence":
+                more = set(self.facts.elements.get(key[0], ()))
+            todo += more - seen
+            seen |= more
+        return found
 
     def _callbacks(self, row: Row, receiver: Value | None, given: Arguments, node: ast.AST) -> None:
         """A library may call the functions that it is given, now or in its other methods."""
@@ -398,6 +480,33 @@ class Rows(Items):
         if receiver is not None and (receiver.of("held") or receiver.of("kept")):
             short = row.name.rpartition(".")[2]
             self._may_call_held(receiver, (*CALLED, short), given, node)
+
+
+def _changes_numbers(row: Row, changed: Value) -> bool:
+    """Whether a call changes only the numbers in a parameter."""
+    return changed.form is not None and row.name.rpartition(".")[2] not in _FORMING
+
+
+def _is_begun_there(node: ast.AST, given: Arguments) -> bool:
+    """Whether what is gone on with goes over the parts of a model, and was begun right there: as in
+    `next(model.parameters())`.
+    """
+    first = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    if not isinstance(first, ast.Call):
+        return False
+    makers = given.positional[0].tags if given.positional else NOTHING
+    return bool(makers) and all(
+        tag[0] == "made" and tag[1].startswith("torch.nn.") and tag[1].rpartition(".")[2] in _PARTS
+        for tag in makers
+    )
+
+
+def _optimizer_at(value: Value | None) -> Place | None:
+    """Where a value is that surely is an optimizer of a library; None if it may be another."""
+    if value is None or not value.tags:
+        return None
+    known = all(tag[0] == "made" and kind_of(tag[1]) == "optimizer" for tag in value.tags)
+    return value.place if known else None
 
 
 def _is_scalar(name: str, short: str) -> bool:

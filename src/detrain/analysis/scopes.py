@@ -14,7 +14,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["COMPREHENSION", "Code", "Module", "Scope", "read_modules"]
+__all__ = [
+    "COMPREHENSION",
+    "Code",
+    "Module",
+    "Scope",
+    "imported_from",
+    "last_name",
+    "own_nodes",
+    "read_modules",
+]
 
 Code = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -82,19 +91,26 @@ class Scope:
         return tuple(each.arg for each in (*names, *([a.kwarg] if a.kwarg else [])))
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """What runs in its own frame, or in that of a comprehension in it."""
+        return list(own_nodes(self.node))
+
+    @cached_property
     def yields(self) -> bool:
         """Whether a function is a generator function."""
-        return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in own_nodes(self.node))
+        return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in self.nodes)
 
     @cached_property
     def is_small(self) -> bool:
         """Whether a function is so small and plain that each call of it can be told apart."""
         if self.inner or self.captured or self.yields:
             return False
-        nodes = list(own_nodes(self.node))
-        return len(nodes) <= _SMALL and not any(
-            isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in nodes
-        )
+        return len(self.nodes) <= _SMALL and not self.loops
+
+    @cached_property
+    def loops(self) -> bool:
+        """Whether a loop is written in it."""
+        return any(isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in self.nodes)
 
 
 @dataclass(eq=False)
@@ -111,6 +127,15 @@ class Module:
     def prefix(self) -> str:
         """What stands before names of this module in the whole program."""
         return "" if self.is_script else self.name.replace(".", "/") + ":"
+
+
+def last_name(node: ast.AST | None) -> str:
+    """The last name of what is called or marked: `c` of `a.b.c(…)`."""
+    while isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -166,6 +191,17 @@ def _in_order(modules: dict[str, Module]) -> list[Module]:
     for name in sorted(modules, key=lambda name: name != "__main__"):
         visit(name)
     return list(done.values())
+
+
+def imported_from(node: ast.ImportFrom, module: Module) -> str:
+    """The absolute name of what a module imports from."""
+    base = node.module or ""
+    if not node.level:
+        return base
+    package = module.name.split(".")
+    is_package = Path(module.path).name == "__init__.py"
+    keep = len(package) - node.level + is_package
+    return ".".join([*package[: max(keep, 0)], *([base] if base else [])])
 
 
 class _Collect(ast.NodeVisitor):
@@ -243,14 +279,13 @@ class _Collect(ast.NodeVisitor):
             self._scope.imports.setdefault(f" {alias.name}", alias.name)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        base = node.module or ""
-        if node.level:
-            package = self._module.name.split(".")
-            is_package = Path(self._module.path).name == "__init__.py"
-            keep = len(package) - node.level + is_package
-            base = ".".join([*package[: max(keep, 0)], *([base] if base else [])])
+        base = imported_from(node, self._module)
         for alias in node.names:
             name = alias.asname or alias.name
+            if name == "*":
+                # No name, but a module that runs first. There may be several.
+                self._scope.imports[f" {base}.*"] = base
+                continue
             self._scope.bound.add(name)
             self._scope.imports[name] = f"{base}.{alias.name}" if base else alias.name
 

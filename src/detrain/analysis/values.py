@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from detrain.analysis.program import Place
+from detrain.analysis.program import FORM, Place
 from detrain.analysis.scopes import Scope
 
 __all__ = [
@@ -52,6 +52,18 @@ class Value:
     def is_scalar(self) -> bool:
         """Whether it surely is a number, a text or the like, which can't change in place."""
         return bool(self.tags) and all(tag == ("scalar",) for tag in self.tags)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it surely is a list, a tuple or a dictionary of Python's, kept somewhere."""
+        is_kept = self.place is not None and not self.reads
+        return is_kept and bool(self.tags) and all(tag[0] == "sequence" for tag in self.tags)
+
+    @property
+    def form(self) -> Place | None:
+        """What is read of it to know its shape and type, if it surely is a parameter of a model."""
+        is_parameter = self.tags == {("made", "torch.nn.Parameter")}
+        return (*self.place, FORM) if is_parameter and self.place is not None else None
 
     @property
     def is_definition(self) -> bool:
@@ -106,10 +118,14 @@ class Facts:
         self.repeated: set[str] = set()
         """Functions that may be called more than once."""
         self._called_at: dict[str, str] = {}
+        self.straight: frozenset[str] = frozenset()
+        """Small functions without loops, which call nothing that seems to have one."""
         self.packages: frozenset[str] = frozenset()
         """The libraries that any module imports, by their first names."""
         self.spelled: dict[ast.AST, Spelled] = {}
         """What was found of expressions, which are read again and again."""
+        self.named: dict[ast.AST, tuple[str, ...]] = {}
+        """The variables that statements look at, likewise."""
         self.grown = False
         self.settled = False
         """Whether a value without tags may be anything, and not only not be known yet."""

@@ -17,9 +17,19 @@ import xxhash
 from detrain.state import LEFT_OUT, PLAIN, Node, Ref, StateTree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-__all__ = ["DEAD", "FULL", "REBUILT", "content_of", "is_addressed", "variable_of", "with_anchors"]
+__all__ = [
+    "DEAD",
+    "FULL",
+    "REBUILT",
+    "content_of",
+    "is_addressed",
+    "is_field",
+    "root_of",
+    "variable_of",
+    "with_anchors",
+]
 
 FULL, REBUILT, DEAD = 0, 1, 2
 """How an object is walked; what is reached in two ways, in the first of them."""
@@ -52,6 +62,17 @@ def variable_of(path: str) -> str:
     return found[0] if found is not None else path
 
 
+def is_field(place: str) -> bool:
+    """Whether a place is not a variable but a field below one: `__main__/data.train`."""
+    return variable_of(place) != place
+
+
+def root_of(path: str, roots: Iterable[str]) -> str:
+    """The innermost of some places that a path lies at or below; its variable if there is none."""
+    found = [r for r in roots if path == r or (path.startswith(r) and path[len(r)] in ".['(")]
+    return max(found, key=len, default=variable_of(path))
+
+
 def content_of(nodes: Sequence[Node], paths: Sequence[str], modes: Sequence[int]) -> dict[str, str]:
     """Digests, by path, of what only rebuilt names reach: structure and constants."""
     return {
@@ -78,9 +99,14 @@ def with_anchors(tree: StateTree, modes: Sequence[int]) -> StateTree:
     order += [i for i in sorted(leading - held) if modes[i] == REBUILT]
     order += [i for i in sorted(leading) if modes[i] == DEAD]
     number = {old: new for new, old in enumerate(order)}
+    # Mostly what is saved was walked first, and keeps its numbers.
+    same = next((new for new, old in enumerate(order) if new != old), len(order))
     nodes = []
     for i in order:
         node = tree.nodes[i]
+        if modes[i] == FULL and i < same and _refers_below(node, same):
+            nodes.append(node)
+            continue
         if modes[i] != FULL:
             node = _anchor(node, "dead" if modes[i] == DEAD else "held" if i in held else "rebuilt")
         nodes.append(_renumbered(node, number))
@@ -123,6 +149,17 @@ def _leading(tree: StateTree, modes: Sequence[int]) -> set[int]:
             found.add(at)
             todo += parents.get(at, ())
     return found
+
+
+def _refers_below(node: Node, end: int) -> bool:
+    """Whether all objects that a node refers to have numbers below `end`."""
+    for ref in node.items:
+        if type(ref) is int and ref >= end:
+            return False
+    for ref in node.keys:
+        if type(ref) is int and ref >= end:
+            return False
+    return all(type(ref) is not int or ref < end for _, ref in node.fields)
 
 
 def _children(node: Node) -> list[Ref]:

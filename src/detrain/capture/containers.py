@@ -105,11 +105,7 @@ class DictForm(Form):
     def describe(self, obj: dict[Any, Any], path: str, walk: Walk) -> Node:
         kind = type(obj)
         items = list(_methods(obj).items(obj))
-        keys = tuple(walk.ref(key, f"{path}.key({i})") for i, (key, _) in enumerate(items))
-        values = tuple(
-            walk.ref(value, walk.item_path(obj, path, key, i))
-            for i, (key, value) in enumerate(items)
-        )
+        keys, values = walk.items(obj, items, path)
         extra = [] if kind in (dict, OrderedDict, defaultdict) else fields_of(obj)
         if isinstance(obj, defaultdict):
             extra.append(("default_factory", obj.default_factory))
@@ -123,6 +119,9 @@ class DictForm(Form):
                 constant = decode_scalar(key)
                 if methods.__contains__(live, constant):
                     yield value, methods.__getitem__(live, constant)
+        for name, ref in node.fields:
+            if name == "default_factory" and isinstance(live, defaultdict):
+                yield ref, live.default_factory
         yield from field_pairs(node, live)
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:

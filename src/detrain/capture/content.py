@@ -16,6 +16,7 @@ import xxhash
 
 from detrain.frameworks import find
 from detrain.frameworks.base import ArrayView, Framework
+from detrain.frameworks.find import live_bytes
 from detrain.state import PLAIN, encode_scalar
 from detrain.trace.digest import digest_array, digest_text
 
@@ -34,11 +35,9 @@ def digest_live(array: Any) -> str:
     for framework in find.loaded():
         view = framework.view(array)
         if view is not None:
-            buffer = bytearray(view.nbytes)
-            if buffer:
-                framework.copy_out(array, memoryview(buffer))
             return digest_text(
-                repr((view.dtype, view.shape)).encode(), digest_array(buffer).encode()
+                repr((view.dtype, view.shape)).encode(),
+                digest_array(live_bytes(framework, array, view.nbytes)).encode(),
             )
     raise TypeError(type(array))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from detrain.capture.hidden import slot_names
-from detrain.state import PLAIN, Node, Ref
+from detrain.state import LEFT_OUT, PLAIN, Node, Ref
 
 if TYPE_CHECKING:
     from detrain.capture.restore import Restore
@@ -81,10 +81,14 @@ def field_pairs(node: Node, live: Any) -> Pairs:
 
 
 def set_fields(node: Node, live: Any, restore: Restore) -> None:
-    """Give an object exactly the captured fields, past any `__setattr__` of its class."""
+    """Give an object exactly the captured fields, past any `__setattr__` of its class.
+
+    Those that are made again by the program stay as they are.
+    """
     slots = slot_names(type(live))
     own: dict[str, Any] | None = getattr(live, "__dict__", None)
-    new = {name: restore.get(ref) for name, ref in node.fields}
+    there = dict(fields_of(live))
+    new = {name: there[name] if ref == LEFT_OUT else restore.get(ref) for name, ref in node.fields}
     for name in slots:
         if name in new:
             object.__setattr__(live, name, new.pop(name))

@@ -35,6 +35,7 @@ from detrain.capture.objects import (
     ArrayForm,
     ComposedForm,
     EnumForm,
+    FoundArray,
     GeneratorForm,
     MethodForm,
     NamedForm,
@@ -45,6 +46,7 @@ from detrain.capture.objects import (
     StateDictForm,
     ValueForm,
 )
+from detrain.capture.outcomes import OUTCOMES, OutcomeForm, has_outcome
 from detrain.errors import UncapturableState
 from detrain.frameworks import find
 
@@ -68,6 +70,7 @@ FORMS: dict[str, Form] = {
         NamedForm(),
         ObjectForm(),
         OpaqueForm(),
+        OutcomeForm(),
         PartialForm(),
         HeldForm(),
         IteratorForm(),
@@ -164,6 +167,8 @@ def is_standing(obj: Any) -> bool:
     """Whether an object is a part of the process, not of the program's state."""
     kind = type(obj)
     module = kind.__module__
+    if isinstance(obj, OUTCOMES):
+        return not has_outcome(obj)
     if isinstance(obj, _STANDING) or module.partition(".")[0] in _STANDING_MODULES:
         return True
     if isinstance(obj, threading.Thread) and not obj.is_alive():
@@ -179,6 +184,42 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
     known = _BY_TYPE.get(kind)
     if known is not None:
         return known
+    before, found = _seen_before.get(kind, ((), FORMS["object"]))
+    if before is frameworks or before == frameworks:
+        return found
+    framework = _arrays_of.get(kind)
+    if framework is not None and framework in frameworks:
+        return _array_form(obj, framework, path) or _form_of(obj, kind, path, frameworks)
+    form = _form_of(obj, kind, path, frameworks)
+    if isinstance(form, FoundArray):
+        _arrays_of[kind] = form.framework
+    elif form is FORMS["object"] or any(form is each for _, each in _BY_CLASS):
+        # All questions that lead here are asked of the class.
+        _seen_before[kind] = frameworks, form
+    return form
+
+
+_seen_before: weakref.WeakKeyDictionary[type[Any], tuple[tuple[Framework, ...], Form]] = (
+    weakref.WeakKeyDictionary()
+)
+"""Forms of classes that were met: the walk meets the same few again and again."""
+_arrays_of: weakref.WeakKeyDictionary[type[Any], Framework] = weakref.WeakKeyDictionary()
+"""Whose arrays the objects of a class are."""
+
+
+def _array_form(obj: Any, framework: Framework, path: str) -> Form | None:
+    """The form of an array of a framework; None if it is none."""
+    if framework.decompose(obj) is not None:
+        return FORMS["composed"]
+    try:
+        view = framework.view(obj)
+    except ValueError as error:
+        action = f"Convert it, {_OUT_OF_REACH}"
+        return OpaqueForm(UncapturableState(path, type_name(type(obj)), str(error), action))
+    return None if view is None else FoundArray(framework, view)
+
+
+def _form_of(obj: Any, kind: type[Any], path: str, frameworks: tuple[Framework, ...]) -> Form:
     if values.encode(obj) is not None:
         return FORMS["value"]
     if isinstance(obj, NAMED):
@@ -192,21 +233,18 @@ def form_of(obj: Any, path: str, frameworks: tuple[Framework, ...]) -> Form:
             return FORMS["standing"]
         if framework.encode_value(obj) is not None:
             return FORMS["value"]
-        if framework.decompose(obj) is not None:
-            return FORMS["composed"]
         if framework.generator_state(obj) is not None:
             return FORMS["generator"]
-        try:
-            if framework.view(obj) is not None:
-                return FORMS["array"]
-        except ValueError as error:
-            action = f"Convert it, {_OUT_OF_REACH}"
-            return OpaqueForm(UncapturableState(path, type_name(kind), str(error), action))
+        form = _array_form(obj, framework, path)
+        if form is not None:
+            return form
     for cls, form in _BY_CLASS:
         if isinstance(obj, cls):
             return form
     if is_standing(obj):
         return FORMS["standing"]
+    if isinstance(obj, OUTCOMES):
+        return FORMS["outcome"]
     for classes, reason, action in _REFUSED:
         if isinstance(obj, classes):
             raise UncapturableState(path, type_name(kind), reason, action)

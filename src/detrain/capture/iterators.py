@@ -44,6 +44,12 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 }
 
 
+_COPYING: tuple[Any, ...] = (
+    itertools.product, itertools.permutations, itertools.combinations,
+)  # fmt: skip
+"""They take all items at once: of a long range, all memory."""
+
+
 class IteratorForm(Form):
     """Built-in iterators: what makes one that is as far as this one, as pickling would ask."""
 
@@ -66,7 +72,10 @@ class IteratorForm(Form):
             raise ResumeMismatch(path, "a built-in iterator", node.text, "Make it before the loop")
         for ref in (*node.items, *(ref for _, ref in node.fields)):
             restore.complete(ref)
-        made = maker(*(restore.get(ref) for ref in node.items))
+        parts = [restore.get(ref) for ref in node.items]
+        if maker in _COPYING and any(isinstance(part, range) for part in parts):
+            raise ValueError(f"{node.text} of a range: it holds tuples")
+        made = maker(*parts)
         for _, ref in node.fields:
             made.__setstate__(restore.get(ref))
         return made
@@ -141,6 +150,7 @@ class HeldForm(Form):
             next(iter(empty), None)
             return empty
         function, args, kwargs = (restore.get(ref) for ref in node.items[:3])
+        restore.check_called(function, path)
         for ref in node.items[:3]:
             restore.complete(ref)
         return HeldGenerator(function, args, kwargs)

@@ -19,19 +19,21 @@ from detrain.capture.form import (
 )
 from detrain.errors import ResumeMismatch, UncapturableState
 from detrain.frameworks import find
-from detrain.state import Node
+from detrain.state import LEFT_OUT, Node
 
 if TYPE_CHECKING:
     import enum
 
     from detrain.capture.restore import Restore
     from detrain.capture.walk import Walk
+    from detrain.frameworks.base import ArrayView, Framework
 
 __all__ = [
     "NAMED",
     "ArrayForm",
     "ComposedForm",
     "EnumForm",
+    "FoundArray",
     "GeneratorForm",
     "MethodForm",
     "NamedForm",
@@ -40,6 +42,7 @@ __all__ = [
     "StandingForm",
     "StateDictForm",
     "ValueForm",
+    "name_of",
 ]
 
 NAMED = (
@@ -102,7 +105,8 @@ class EnumForm(Form):
         return ()
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
-        return getattr(restore.resolve_type(node, path), node.text)
+        members: Any = restore.resolve_type(node, path)
+        return members[node.text]
 
     def same(self, node: Node, live: Any, restore: Restore, path: str) -> bool:
         return bool(live.name == node.text)
@@ -119,10 +123,10 @@ class NamedForm(Form):
 
     def describe(self, obj: Any, path: str, walk: Walk) -> Node:
         kept = kept_by(obj).items() if walk.is_own(obj) else ()
-        return Node("named", _name_of(obj), fields=walk.fields(kept, path))
+        return Node("named", name_of(obj), fields=walk.fields(kept, path))
 
     def matches(self, node: Node, live: Any) -> bool:
-        return isinstance(live, NAMED) and _name_of(live) == node.type
+        return isinstance(live, NAMED) and name_of(live) == node.type
 
     def children(self, node: Node, live: Any) -> Pairs:
         kept = kept_by(live) if node.fields else {}
@@ -137,6 +141,7 @@ class NamedForm(Form):
             value = restore.get(ref)
             if name in kept and identical([kept[name]], [value]):
                 continue
+            restore.check_keeps(live, name, path)
             if name.startswith("<"):
                 cells = dict(zip(live.__code__.co_freevars, live.__closure__, strict=True))
                 cells[name[1:-1]].cell_contents = value
@@ -201,12 +206,7 @@ class ArrayForm(Form):
         for framework in walk.frameworks:
             view = framework.view(obj)
             if view is not None:
-                kept = walk.array_fields(obj, framework, view)
-                if kept:
-                    walk.save_instead(obj)  # what hangs on it is not in a digest of its bytes
-                facts = walk.array(obj, framework, view, path)
-                fields = walk.fields(kept.items(), path)
-                return Node("array", type_name(type(obj)), fields=fields, array=facts)
+                return FoundArray(framework, view).describe(obj, path, walk)
         raise AssertionError(f"{path} was taken for an array")
 
     def matches(self, node: Node, live: Any) -> bool:
@@ -238,6 +238,21 @@ class ArrayForm(Form):
         framework.fill(live, node.array, restore.data(node.array))
         for name, ref in node.fields:
             framework.set_field(live, name, restore.get(ref))
+
+
+class FoundArray(ArrayForm):
+    """The form of one array, which its framework has described already."""
+
+    def __init__(self, framework: Framework, view: ArrayView) -> None:
+        self.framework, self._view = framework, view
+
+    def describe(self, obj: Any, path: str, walk: Walk) -> Node:
+        kept = walk.array_fields(obj, self.framework, self._view)
+        if kept:
+            walk.save_instead(obj)  # what hangs on it is not in a digest of its bytes
+        facts = walk.array(obj, self.framework, self._view, path)
+        fields = walk.fields(kept.items(), path)
+        return Node("array", type_name(type(obj)), fields=fields, array=facts)
 
 
 class ComposedForm(Form):
@@ -303,7 +318,7 @@ class ObjectForm(Form):
     name = "object"
 
     def describe(self, obj: Any, path: str, walk: Walk) -> Node:
-        return Node("object", type_name(type(obj)), fields=walk.fields(fields_of(obj), path))
+        return Node("object", type_name(type(obj)), fields=walk.object_fields(obj, path))
 
     def children(self, node: Node, live: Any) -> Pairs:
         return field_pairs(node, live)
@@ -313,6 +328,17 @@ class ObjectForm(Form):
         return object.__new__(kind)
 
     def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
+        there = dict(fields_of(live))
+        for name, ref in node.fields:
+            if ref == LEFT_OUT and name not in there:
+                raise ResumeMismatch(
+                    f"{path}.{name}",
+                    "what the program made in the first attempt, which is not saved because "
+                    "nothing changes it afterwards",
+                    "nothing",
+                    "Make it in the same way in every attempt; a run that is started with "
+                    "--no-plan saves it",
+                )
         set_fields(node, live, restore)
 
 
@@ -410,7 +436,8 @@ class OpaqueForm(Form):
         )
 
 
-def _name_of(obj: Any) -> str:
+def name_of(obj: Any) -> str:
+    """What a class or function goes by, as "module:qualified.name"."""
     if isinstance(obj, property | classmethod | staticmethod):
         obj = getattr(obj, "fget", None) or getattr(obj, "__func__", obj)
     owner = getattr(obj, "__objclass__", None)

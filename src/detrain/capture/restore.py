@@ -11,22 +11,28 @@ them as they were, so that they tell best which object is which. Dead ones come 
 
 from __future__ import annotations
 
-import sys
+import inspect
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from detrain.capture.content import digest_live
 from detrain.capture.forms import FORMS
-from detrain.errors import DetrainError, ResumeMismatch
+from detrain.capture.objects import NAMED, name_of
+from detrain.capture.own import not_a_library
+from detrain.capture.sound import Fence, check_tree
+from detrain.errors import DamagedCheckpoint, DetrainError, ResumeMismatch
 from detrain.frameworks import find
 from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, decode_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from detrain.capture.form import Form
     from detrain.frameworks.base import Framework
 
 __all__ = ["Restore", "restore"]
+
+_Value = TypeVar("_Value")
 
 
 def restore(
@@ -36,6 +42,7 @@ def restore(
     optional: Callable[[str], bool] = lambda _: False,
     note: Callable[[str], None] = lambda _: None,
     rebuilt: Mapping[str, str] | None = None,
+    owns: Callable[[str], bool] = not_a_library,
 ) -> dict[str, Any]:
     """Restore what the roots reach; gives each root's object, which is the live one if it could be.
 
@@ -43,8 +50,13 @@ def restore(
     stands for something which only the program can define (a function inside a function) and has
     not, is left out. `note` is told what could not be restored in a way that may matter. `rebuilt`
     are the digests of arrays that are not in the data: the program must have made them again.
+    `owns` says which files are the program's: what it may name is fenced in by `capture.sound`.
     """
-    return Restore(tree, data, note, rebuilt or {}).run(live, optional)
+    check_tree(tree, FORMS, "the state of a checkpoint")
+    restoring = Restore(tree, data, note, rebuilt or {}, Fence(owns))
+    return restoring.checked(
+        tree.paths[0] if tree.paths else "", lambda: restoring.run(live, optional)
+    )
 
 
 class Restore:
@@ -56,8 +68,12 @@ class Restore:
         data: Callable[[str], memoryview],
         note: Callable[[str], None],
         rebuilt: Mapping[str, str],
+        fence: Fence,
     ) -> None:
         self._tree, self._data, self.note, self._rebuilt = tree, data, note, rebuilt
+        self._fence = fence
+        self._under_way: set[int] = set()
+        """Objects that can't change and are being made: none of them can hold itself."""
         self._live: dict[int, Any] = {}
         self._claimed: dict[int, int] = {}
         self._memories: dict[object, int] = {}
@@ -110,8 +126,12 @@ class Restore:
             if live is _NONE:
                 raise self._not_rebuilt(ref, "nothing")
             return live
-        keep = live is not _NONE and (form.mutable or form.same(node, live, self, path))
-        made = live if keep else self._checked(path, lambda: form.make(node, self, path))
+        if ref in self._under_way:
+            raise DamagedCheckpoint(path, f"a {node.form} that can't change holds itself")
+        self._under_way.add(ref)
+        keep = live is not _NONE and (form.mutable or self._is_same(form, node, live, path))
+        made = live if keep else self.checked(path, lambda: form.make(node, self, path))
+        self._under_way.discard(ref)
         self._made[ref] = made
         if node.array is not None:
             self._sharing.setdefault(node.array.storage, made)
@@ -157,11 +177,13 @@ class Restore:
         """
         if name in self._named:
             return self._named[name]
-        module, _, qualname = name.partition(":")
-        found: Any = sys.modules.get(module)
-        for part in qualname.split("."):
-            found = getattr(found, part, None)
-        if found is None:
+        found = self._find(name, path)
+        self._fence.check_value(found, name, path)
+        return found
+
+    def _find(self, name: str, path: str) -> Any:
+        found = self._fence.find(name)
+        if not isinstance(found, NAMED) or name_of(found) != name:
             raise ResumeMismatch(
                 path,
                 f"{name} to be loaded by the program, as in the first attempt",
@@ -170,11 +192,27 @@ class Restore:
             )
         return found
 
+    def check_keeps(self, owner: Any, name: str, path: str) -> None:
+        """Only what the program's own functions and classes keep is put back into them."""
+        is_method = hasattr(type(vars(owner).get(name)), "__get__")
+        hidden = name.startswith("__") and name not in ("__defaults__", "__kwdefaults__")
+        if not self._fence.is_own(owner) or is_method or hidden:
+            raise DamagedCheckpoint(f"{path}.{name}", "is no state: it can't have been saved")
+
+    def check_called(self, function: Any, path: str) -> None:
+        """Only generator functions of the program's own are called, to take their items again."""
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        if code is None or not code.co_flags & inspect.CO_GENERATOR:
+            raise DamagedCheckpoint(path, f"{function!r} is no generator function")
+        if not self._fence.is_own(inspect.unwrap(function)):
+            raise DamagedCheckpoint(path, f"{function!r} is not the program's own")
+
     def resolve_type(self, node: Node, path: str) -> type[Any]:
         """The class of a node's object."""
-        kind = self.resolve(node.type, path)
+        kind = self._named.get(node.type) or self._find(node.type, path)
         if not isinstance(kind, type):
             raise ResumeMismatch(path, f"{node.type} to be a class", repr(kind), "Rename it")
+        self._fence.check_class(kind, node.form, path)
         return kind
 
     def _match(self, roots: Iterable[tuple[str, Ref]], live: Mapping[str, Any]) -> None:
@@ -282,9 +320,12 @@ class Restore:
             self._filled.add(ref)
             node, path = self._tree.nodes[ref], self._tree.paths[ref]
             form = FORMS[node.form]
-            self._checked(path, lambda: form.fill(node, self._made[ref], self, path))
+            self.checked(path, lambda: form.fill(node, self._made[ref], self, path))
 
-    def _checked(self, path: str, action: Callable[[], Any]) -> Any:
+    def _is_same(self, form: Form, node: Node, live: Any, path: str) -> bool:
+        return bool(self.checked(path, lambda: form.same(node, live, self, path)))
+
+    def checked(self, path: str, action: Callable[[], _Value]) -> _Value:
         """Do it, and name the place if the program's own classes don't go along."""
         try:
             return action()

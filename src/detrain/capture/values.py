@@ -23,6 +23,12 @@ def _span(text: str) -> datetime.timedelta:
     return datetime.timedelta(days, seconds, microseconds)
 
 
+def _ratio(text: str) -> fractions.Fraction:
+    # Read in parts: of "1e999999999", Fraction itself would make a number of that many digits.
+    above, _, below = text.partition("/")
+    return fractions.Fraction(int(above), int(below or "1"))
+
+
 def _bounds(text: str) -> list[int | None]:
     return [None if part == "None" else int(part) for part in text.split()]
 
@@ -36,7 +42,7 @@ _ROWS: dict[type, tuple[Callable[[Any], str], Callable[[str], Any]]] = {
     datetime.time: (datetime.time.isoformat, datetime.time.fromisoformat),
     datetime.datetime: (datetime.datetime.isoformat, datetime.datetime.fromisoformat),
     decimal.Decimal: (str, decimal.Decimal),
-    fractions.Fraction: (str, fractions.Fraction),
+    fractions.Fraction: (str, _ratio),
     uuid.UUID: (str, uuid.UUID),
     pathlib.PurePosixPath: (str, pathlib.PurePosixPath),
     pathlib.PosixPath: (str, pathlib.PosixPath),

@@ -11,7 +11,6 @@ restore finds the live objects that stand for saved ones. See `capture.anchors`.
 from __future__ import annotations
 
 import sys
-import sysconfig
 import types
 from collections import deque
 from dataclasses import dataclass, field
@@ -25,45 +24,40 @@ from detrain.capture.anchors import (
     REBUILT,
     content_of,
     is_addressed,
+    is_field,
     variable_of,
     with_anchors,
 )
+from detrain.capture.form import fields_of
 from detrain.capture.forms import form_of
 from detrain.capture.holders import held_elsewhere, is_asked_after
+from detrain.capture.own import not_a_library
 from detrain.errors import UncapturableState
 from detrain.frameworks import find
 from detrain.frameworks.base import LiveLeaf
-from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, encode_scalar
+from detrain.state import LEFT_OUT, PLAIN, ArrayFacts, Node, Ref, StateTree, encode_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
     from detrain.frameworks.base import ArrayView, Framework
 
 __all__ = ["Aside", "Walk", "Walked", "walk"]
 
 
-_LIBRARIES = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
-
-
-def not_a_library(filename: str) -> bool:
-    """Whether a file lies outside the folders that Python's libraries are installed in."""
-    return not filename.startswith(_LIBRARIES) and not filename.startswith("<")
-
-
 @dataclass(frozen=True)
 class Aside:
     """What is reachable and not saved, by roots of their own.
 
-    `rebuilt` is made again by the program, unchanged; `dead` is written before it is read. `held`
+    `rebuilt` is made again by the program, unchanged; `dead` is written before it is read. `fields`
+    are those of saved objects, by their ids, whose values are among the rebuilt roots. `held`
     is saved, except arrays that a rebuilt root reaches too. Without `gradients`, those are left
     out wherever they are. If `namespaces`, which hold the dead ones, are given, it is asked who
     else does.
     """
 
     rebuilt: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[int, Set[str]] = field(default_factory=dict)
     held: Mapping[str, Any] = field(default_factory=dict)
     dead: Mapping[str, Any] = field(default_factory=dict)
     gradients: bool = True
@@ -81,13 +75,16 @@ class Walked:
     rebuilt: tuple[LiveLeaf, ...] = ()
     """Arrays that are not saved, because the program makes them again."""
     contents: Mapping[str, str] = field(default_factory=dict)
-    """Digests, by path, of all but the arrays that only rebuilt roots reach."""
+    """Digests, by path, of all but the arrays that only rebuilt roots reach, and for each root
+    what it leads to."""
     gradients: tuple[LiveLeaf, ...] = ()
     """Arrays whose gradients are left out."""
     left_out: int = 0
     """The bytes of arrays that are not saved."""
     hidden: frozenset[str] = frozenset()
     """Dead variables with an object that something holds which was not walked."""
+    alive: tuple[Any, ...] = ()
+    """All objects that were met."""
 
 
 def walk(
@@ -100,6 +97,10 @@ def walk(
     `owns` says whether a file is the program's own: what its functions and classes keep is state.
     """
     return Walk(find.loaded(), owns).run(roots, aside or Aside())
+
+
+_TO_COME = Node("")
+"""Stands for an object that was met and is not described yet."""
 
 
 @dataclass(frozen=True)
@@ -136,14 +137,17 @@ class Walk:
         self._with_gradients = True
         self._gradients: list[LiveLeaf] = []
         self._left_out: dict[object, int] = {}
+        self._fields: Mapping[int, Set[str]] = {}
 
     def run(self, roots: Mapping[str, Any], aside: Aside) -> Walked:
         """Walk from the roots, then from what is left out."""
-        self._with_gradients = aside.gradients
+        self._with_gradients, self._fields = aside.gradients, aside.fields
         refs = self._roots(roots, FULL)
         rebuilt = self._roots(aside.rebuilt, REBUILT)
+        leads_to = {name: self._leads_to(ref) for name, ref in rebuilt if is_field(name)}
         refs += self._roots(aside.held, FULL)
         contents = content_of(self._nodes, self._paths, self._modes)
+        contents |= {f"{name}.=": path for name, path in leads_to.items()}
         dead = self._roots(aside.dead, DEAD)
         self._mark_shared_memory()
         tree = StateTree(refs, tuple(self._nodes), tuple(self._paths), rebuilt, dead)
@@ -158,7 +162,13 @@ class Walk:
             tuple(self._gradients),
             sum(self._left_out.values()),
             self._hidden(aside) if aside.namespaces else frozenset(),
+            tuple(self._alive),
         )
+
+    def _leads_to(self, ref: Ref) -> str:
+        """Which of the rebuilt objects one is; "" if it is saved."""
+        is_rebuilt = isinstance(ref, int) and self._modes[ref] == REBUILT
+        return self._paths[ref] if isinstance(ref, int) and is_rebuilt else ""
 
     def _hidden(self, aside: Aside) -> frozenset[str]:
         asked = [i for i, mode in enumerate(self._modes) if mode == DEAD and i in self._asked]
@@ -203,7 +213,7 @@ class Walk:
         index = self._index.get(id(obj))
         if index is None:
             index = self._index[id(obj)] = len(self._nodes)
-            self._nodes.append(Node(""))
+            self._nodes.append(_TO_COME)
             self._paths.append(path)
             self._modes.append(self._mode)
             self._alive.append(obj)
@@ -229,11 +239,33 @@ class Walk:
             found.append((name, ref))
         return tuple(found)
 
-    def item_path(self, owner: Any, path: str, key: Any, position: int) -> str:
-        """How a person names the value under a key."""
-        if type(key) not in PLAIN:
-            return f"{path}[#{position}]"
-        return f"{path}.{key}" if self._index[id(owner)] in self._silent else f"{path}[{key!r}]"
+    def object_fields(self, obj: Any, path: str) -> tuple[tuple[str, Ref], ...]:
+        """References to the fields of an object, without those that are rebuilt if it is saved."""
+        apart = self._fields.get(id(obj)) if self._mode == FULL else None
+        fields = fields_of(obj)
+        if not apart:
+            return self.fields(fields, path)
+        refs = dict(self.fields([each for each in fields if each[0] not in apart], path))
+        return tuple((name, refs.get(name, LEFT_OUT)) for name, _ in fields)
+
+    def items(
+        self, owner: Any, items: Sequence[tuple[Any, Any]], path: str
+    ) -> tuple[tuple[Ref, ...], tuple[Ref, ...]]:
+        """References to keys and values, which a person names by keys if those are constants."""
+        ref, silent = self.ref, self._index[id(owner)] in self._silent
+        keys = tuple([ref(key, f"{path}.key({i})") for i, (key, _) in enumerate(items)])
+        if silent:
+            paths = [
+                f"{path}.{key}" if type(key) in PLAIN else f"{path}[#{i}]"
+                for i, (key, _) in enumerate(items)
+            ]
+        else:
+            paths = [
+                f"{path}[{key!r}]" if type(key) in PLAIN else f"{path}[#{i}]"
+                for i, (key, _) in enumerate(items)
+            ]
+        values = [ref(value, at) for (_, value), at in zip(items, paths, strict=True)]
+        return keys, tuple(values)
 
     def is_own(self, obj: Any) -> bool:
         """Whether a function or class is part of the program's own text."""

@@ -7,9 +7,15 @@ at any of them leaves the old checkpoint or the new one.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from detrain.checkpoint.buffers import joined_views
+from detrain.checkpoint.copying import Abandoned
 from detrain.checkpoint.format import encode_header
+from detrain.checkpoint.lending import part
 from detrain.checkpoint.manifest import (
     Borrowed,
     Manifest,
@@ -17,18 +23,20 @@ from detrain.checkpoint.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from detrain.checkpoint.retention import garbage, retired
+from detrain.checkpoint.retention import Retention, garbage, retired
 from detrain.errors import DamagedCheckpoint
 from detrain.trace.digest import digest_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from detrain.checkpoint.format import ArrayBytes
     from detrain.checkpoint.snapshot import Snapshot
     from detrain.checkpoint.store import Store
 
 __all__ = [
     "CRASH_POINTS",
+    "Lent",
     "load_newest",
     "manifest_steps",
     "publish",
@@ -54,38 +62,90 @@ CRASH_POINTS = (
 _MANIFEST = ".json"
 _DATA = ".safetensors"
 _ASIDE = ".damaged"
-_WORTH_BORROWING = 1024
-"""Bytes: to say where an array lies takes some, too."""
+_WORTH_A_THREAD = 1 << 20
+"""Bytes of an array that is digested beside others."""
+_THREADS = 8
+_PIECE = 64 << 20
+"""Bytes that are written in one piece at the most, unless an array is larger."""
 
 
-def save_state(
-    store: Store, snapshot: Snapshot, name: str, lent: Mapping[str, Borrowed] | None = None
-) -> SavedState:
-    """Make a snapshot durable.
+@dataclass(frozen=True)
+class Lent:
+    """Arrays, by digest, that lie in files already, for the state that is saved next.
 
-    `lent` are arrays, by digest, that lie in files which every manifest that will name this state
-    names too: they are not written again.
+    `named` are files that every manifest which names the state names too. `changing` are arrays of
+    the state that are known to change from one checkpoint to the next: they are not looked up, so
+    that they can be written before their digests are known.
     """
-    file = name + _DATA
-    digests = {array.name: digest_array(array.data) for array in snapshot.arrays}
-    borrowed = {
-        array.name: lent[digests[array.name]]
+
+    arrays: Mapping[str, Borrowed] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    changing: frozenset[str] = frozenset()
+
+
+def save_state(store: Store, snapshot: Snapshot, name: str, lent: Lent | None = None) -> SavedState:
+    """Make a snapshot durable; `Abandoned` if it is given up meanwhile.
+
+    Arrays that are lent are not written again. The snapshot may be still under way: its arrays are
+    written as they come.
+    """
+    lent = lent or Lent()
+    looked_up = {
+        array.name: snapshot.digest(array)
         for array in snapshot.arrays
-        if lent and len(array.data) >= _WORTH_BORROWING and digests[array.name] in lent
+        if lent.arrays and array.name not in lent.changing
     }
-    own = [array for array in snapshot.arrays if array.name not in borrowed]
-    size = store.put(file, [encode_header(own), *(array.data for array in own)], "data")
+    sizes = {array.name: len(array.data) for array in snapshot.arrays}
+    parted = part(looked_up, sizes, lent.arrays, lent.named)
+    borrowed = dict(parted.borrowed)
+    if parted.lasting:
+        file, lasting = f"{name}-lasting{_DATA}", _chosen(snapshot, parted.lasting)
+        size = store.put(file, _pieces(snapshot, lasting), "data")
+        borrowed |= {array.name: Borrowed(file, size, array.name) for array in lasting}
+    file = name + _DATA
+    own = _chosen(snapshot, sizes.keys() - borrowed.keys())
+    size = store.put(file, _pieces(snapshot, own), "data")
     return SavedState(
         snapshot.tree,
         snapshot.positions,
         file,
         size,
-        digests,
+        {a.name: looked_up.get(a.name) or snapshot.digest(a) for a in snapshot.arrays},
         snapshot.rebuilt,
         snapshot.gradients,
         snapshot.left_out,
         borrowed,
     )
+
+
+def _chosen(snapshot: Snapshot, names: Collection[str]) -> list[ArrayBytes]:
+    return [array for array in snapshot.arrays if array.name in names]
+
+
+def _pieces(snapshot: Snapshot, arrays: Sequence[ArrayBytes]) -> Iterator[bytes | memoryview]:
+    """The header, then the bytes of the arrays, as soon as they are copied.
+
+    Those that lie side by side in memory come in one piece, if it need not be waited for.
+    """
+    yield encode_header(arrays)
+    pending: memoryview | None = None
+    for array in arrays:
+        if pending is not None and not snapshot.is_copied(array):
+            yield pending
+            pending = None
+        if snapshot.given_up:
+            raise Abandoned
+        view = memoryview(snapshot.wait_for(array)).cast("B")
+        if not len(view):
+            continue
+        joined = joined_views(pending, view) if pending is not None else None
+        if pending is not None and (joined is None or len(joined) > _PIECE):
+            yield pending
+            pending = view
+        else:
+            pending = joined or view
+    if pending is not None:
+        yield pending
 
 
 def publish(store: Store, manifest: Manifest) -> None:
@@ -95,16 +155,22 @@ def publish(store: Store, manifest: Manifest) -> None:
 
 
 def retire(
-    store: Store, keep: int, reached: Callable[[str], None], known: dict[int, Manifest]
+    store: Store,
+    rule: Retention,
+    reached: Callable[[str], None],
+    known: dict[int, Manifest],
+    in_use: Collection[str] = (),
 ) -> Manifest | None:
     """Give up old checkpoints, then the data files that no kept one names; gives the oldest kept.
 
-    `known` are manifests that need not be read again; it is brought up to date. None if a kept one
-    is damaged: what it named is not known, and nothing is collected.
+    `known` are manifests that need not be read again; it is brought up to date. `in_use` are files
+    that the next manifest may name. None if a kept one is damaged: what it named is not known, and
+    nothing is collected.
     """
-    gone = retired(manifest_steps(store), keep)
-    if gone:
-        store.remove(f"{step:010d}{_MANIFEST}" for step in gone)
+    with store.protecting() as protected:
+        gone = retired(manifest_steps(store), rule, protected)
+        if gone:
+            store.remove(f"{step:010d}{_MANIFEST}" for step in gone)
     reached("manifests-retired")
     try:
         kept = [known.get(step) or read_checkpoint(store, step) for step in manifest_steps(store)]
@@ -112,7 +178,7 @@ def retire(
         return None
     known.clear()
     known.update((manifest.step, manifest) for manifest in kept)
-    named = {name for manifest in kept for name in manifest.data_files()}
+    named = {name for manifest in kept for name in manifest.data_files()} | set(in_use)
     files = [name for name in store.names() if name.endswith(_DATA)]
     unnamed = garbage(files, named)
     if unnamed:
@@ -124,7 +190,7 @@ def retire(
 def manifest_steps(store: Store) -> list[int]:
     """The steps that have a checkpoint, ascending."""
     found = [name.removesuffix(_MANIFEST) for name in store.names() if name.endswith(_MANIFEST)]
-    return sorted(int(step) for step in found if step.isdigit())
+    return sorted(int(step) for step in found if step.isascii() and step.isdigit())
 
 
 def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
@@ -133,8 +199,8 @@ def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
     if arrays.keys() != state.digests.keys():
         odd = sorted(arrays.keys() ^ state.digests.keys())[0]
         raise DamagedCheckpoint(state.file, f"array {odd!r} is in only one of file and manifest")
-    for name, expected in state.digests.items():
-        found = digest_array(arrays[name])
+    for name, found in _digested(arrays):
+        expected = state.digests[name]
         if found != expected:
             raise DamagedCheckpoint(
                 state.file, f"array {name!r} was altered: digest {found}, {expected} was written"
@@ -145,6 +211,21 @@ def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
         if node.array.leaf not in (state.rebuilt if node.anchor else arrays):
             raise DamagedCheckpoint(state.file, f"array {node.array.leaf!r} is missing")
     return arrays
+
+
+def _digested(arrays: Mapping[str, memoryview]) -> Iterator[tuple[str, str]]:
+    """The digest of each array. Large ones are read from the disk and digested side by side."""
+    large = [name for name, data in arrays.items() if len(data) >= _WORTH_A_THREAD]
+    for name, data in arrays.items():
+        if len(data) < _WORTH_A_THREAD:
+            yield name, digest_array(data)
+    if not large:
+        return
+    # The largest first: so the threads end together.
+    large.sort(key=lambda name: -len(arrays[name]))
+    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
+        found = threads.map(digest_array, [arrays[name] for name in large])
+        yield from zip(large, found, strict=True)
 
 
 def _borrowed_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
@@ -158,19 +239,29 @@ def _borrowed_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
     return {name: lenders[each.file][each.name] for name, each in state.borrowed.items()}
 
 
-def load_newest(store: Store, damaged: Callable[[DamagedCheckpoint, int], None]) -> Manifest | None:
+def load_newest(
+    store: Store,
+    damaged: Callable[[DamagedCheckpoint, int], None],
+    check: Callable[[Manifest], None] = lambda _: None,
+    verified: dict[str, dict[str, memoryview]] | None = None,
+) -> Manifest | None:
     """The newest checkpoint that is good in every byte; None if there is none at all.
 
     `damaged` is told of each newer one that is not. If all are damaged that is an error: starting
-    over by oneself would throw the run away.
+    over by oneself would throw the run away. `check` raises one of what else may be wrong.
+    `verified` is given the arrays of its states, by the names of their files, so that nobody need
+    verify them again.
     """
     steps = manifest_steps(store)
     first: DamagedCheckpoint | None = None
     for step in reversed(steps):
         try:
             manifest = read_checkpoint(store, step)
-            for state in {state.file: state for state in manifest.states()}.values():
-                verified_arrays(store, state)
+            check(manifest)
+            states = {state.file: state for state in manifest.states()}.values()
+            arrays = {state.file: verified_arrays(store, state) for state in states}
+            if verified is not None:
+                verified.update(arrays)
             return manifest
         except DamagedCheckpoint as error:
             first = first or error

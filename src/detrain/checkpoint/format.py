@@ -27,6 +27,9 @@ __all__ = ["ArrayBytes", "encode_header", "read_arrays"]
 
 _MAX_HEADER = 100_000_000
 _ALIGN = 64
+_PAGE = 4096
+_WORTH_PAGES = 1 << 20
+"""Bytes of arrays from which on they begin at a page: then they can be written past the cache."""
 
 _NAMES = {
     "BOOL": ("bool", "|b1"),
@@ -83,7 +86,7 @@ def encode_header(arrays: Iterable[ArrayBytes]) -> bytes:
         )
         offset += size
     text = msgspec.json.encode(entries)
-    text += b" " * (-(8 + len(text)) % _ALIGN)
+    text += b" " * (-(8 + len(text)) % (_ALIGN if offset < _WORTH_PAGES else _PAGE))
     return struct.pack("<Q", len(text)) + text
 
 
@@ -103,16 +106,18 @@ def read_arrays(path: Path) -> dict[str, memoryview]:
                     str(path), f"its header claims {length} bytes, the file has {size}"
                 )
             entries = msgspec.json.decode(file.read(length), type=dict[str, _Entry])
-            mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except OSError as error:
         raise DamagedCheckpoint(str(path), f"can't be read: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedCheckpoint(str(path), f"its header is malformed: {error}") from error
-    body = mapped[8 + length :]
+    if hasattr(mmap, "MADV_WILLNEED"):
+        mapped.madvise(mmap.MADV_WILLNEED)  # all of it will be read, from several places at once
+    body = memoryview(mapped)[8 + length :]
     found, end = {}, 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
         start, stop = entry.data_offsets
-        expected = math.prod(entry.shape) * _SIZES.get(entry.dtype, 0)
+        expected = _count(entry.shape, len(body)) * _SIZES.get(entry.dtype, 0)
         if start != end or stop < start or stop > len(body) or stop - start != expected:
             raise DamagedCheckpoint(
                 str(path),
@@ -124,3 +129,15 @@ def read_arrays(path: Path) -> dict[str, memoryview]:
     if end != len(body):
         raise DamagedCheckpoint(str(path), f"{len(body) - end} bytes follow the last array")
     return found
+
+
+def _count(shape: tuple[int, ...], most: int) -> int:
+    """The number of elements; -1 if a size is negative or there are more than `most`."""
+    if any(size < 0 for size in shape):
+        return -1
+    count = 0 if 0 in shape else 1
+    for size in shape:
+        count *= size
+        if count > most:
+            return -1
+    return count

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from detrain.checkpoint.sound import check_manifest
 from detrain.errors import DamagedCheckpoint, NewerFormat
 from detrain.state import Scalar, StateTree
 from detrain.trace.digest import digest_text
@@ -40,8 +41,8 @@ class SavedState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A snapshot that is durable: its structure, and the data file with its arrays' digests.
 
     `rebuilt` are digests of arrays that are not in the file: the program makes them again.
-    `borrowed` are arrays with the same bytes as one of another state of the same checkpoint; they
-    have digests as all others.
+    `borrowed` are arrays whose bytes lie in another file: that of another state of the same
+    checkpoint, or of an earlier one. They have digests as all others.
     """
 
     tree: StateTree
@@ -55,12 +56,15 @@ class SavedState(msgspec.Struct, frozen=True, omit_defaults=True):
     borrowed: dict[str, Borrowed] = {}
 
     def lends(self) -> dict[str, Borrowed]:
-        """The arrays of its file, by their digests."""
+        """Where its arrays lie, by their digests."""
         return {
-            digest: Borrowed(self.file, self.bytes, name)
+            digest: self.borrowed.get(name) or Borrowed(self.file, self.bytes, name)
             for name, digest in self.digests.items()
-            if name not in self.borrowed
         }
+
+    def files(self) -> frozenset[str]:
+        """The files that its arrays lie in."""
+        return frozenset({self.file, *(each.file for each in self.borrowed.values())})
 
 
 class SavedLoop(msgspec.Struct, frozen=True):
@@ -144,7 +148,7 @@ def decode_manifest(raw: bytes, file: str) -> Manifest:
     """Read a manifest; `DamagedCheckpoint` names `file` if it can't be."""
     try:
         envelope = msgspec.json.decode(raw, type=_Envelope)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedCheckpoint(file, f"is not a whole manifest: {error}") from error
     if envelope.version > VERSION:
         raise NewerFormat(file, envelope.version, VERSION)
@@ -154,6 +158,8 @@ def decode_manifest(raw: bytes, file: str) -> Manifest:
             file, f"was altered: its digest is {found}, {envelope.digest} was written"
         )
     try:
-        return msgspec.json.decode(envelope.body, type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        manifest = msgspec.json.decode(envelope.body, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedCheckpoint(file, f"is not a manifest: {error}") from error
+    check_manifest(manifest, file)
+    return manifest

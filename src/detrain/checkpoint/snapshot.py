@@ -1,29 +1,40 @@
 """The snapshot: a consistent copy, in memory, of the state at a cut.
 
-Taken between two iterations, on the thread that runs the loop; after that the program may change
-its arrays at will.
+Taken between two iterations, on the thread that runs the loop. Arrays that the program may change
+at any time are copied at once; those that only an update changes, by a thread (`copying`), until
+the program is about to change them. The bytes of a snapshot are those of the cut in either case.
 """
 
 from __future__ import annotations
 
+import ctypes
+import weakref
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from detrain.checkpoint.buffers import address_of
+from detrain.checkpoint.copying import Copying, Late, Overlap
 from detrain.checkpoint.format import ArrayBytes
-from detrain.frameworks.find import Positions, positions_now
+from detrain.frameworks.find import Positions, live_bytes, positions_now
 from detrain.trace.digest import digest_array, digest_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from detrain.frameworks.base import LiveLeaf
+    from detrain.checkpoint.buffers import Arena
+    from detrain.checkpoint.manifest import SavedState
+    from detrain.frameworks.base import LiveLeaf, Still
     from detrain.state import Scalar, StateTree
     from detrain.trace.digest import Places
 
-__all__ = ["Snapshot", "digest_snapshot", "take"]
+__all__ = ["Snapshot", "digest_leaves", "digest_snapshot", "take", "take_overlapped"]
+
+_MUCH = 64 << 20
+"""Bytes: what is copied at once and is more than this lies in the block of the cut, too."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Snapshot:
     """A tree, the bytes of its arrays, and where the global generators stood."""
 
@@ -36,6 +47,42 @@ class Snapshot:
     """Whether gradients are in it."""
     left_out: int = 0
     """How many bytes of arrays are reachable and not in it."""
+    overlap: Overlap | None = None
+    """The copy that is still under way."""
+    saved: SavedState | None = None
+    """Where it is, once it is durable. Its arrays are no longer here then."""
+    given_up: bool = False
+    """Whether it is not to be written any more."""
+    _give_back: Callable[[], None] | None = None
+
+    def wait_for(self, array: ArrayBytes) -> memoryview | bytes | bytearray:
+        """The bytes of an array, as soon as they are copied; `Abandoned` if they won't be."""
+        if self.overlap is not None and self.overlap.copying.covers(array.name):
+            self.overlap.copying.wait_for(array.name)
+        return array.data
+
+    def is_copied(self, array: ArrayBytes) -> bool:
+        """Whether the bytes of an array are there by now."""
+        copying = self.overlap.copying if self.overlap is not None else None
+        return copying is None or not copying.covers(array.name) or copying.is_copied(array.name)
+
+    def digest(self, array: ArrayBytes) -> str:
+        """The digest of an array; `Abandoned` if it won't be copied."""
+        if self.overlap is not None and self.overlap.copying.covers(array.name):
+            return self.overlap.copying.digest(array.name)
+        return digest_array(array.data)
+
+    def give_up(self) -> None:
+        """It is not needed any more; who writes it will notice."""
+        self.given_up = True
+        if self.overlap is not None:
+            self.overlap.copying.cancel()
+
+    def release(self) -> None:
+        """Give its memory back: it is durable, or given up. On the thread that writes."""
+        give_back, self._give_back, self.arrays = self._give_back, None, ()
+        if give_back is not None:
+            give_back()
 
 
 def take(
@@ -45,15 +92,101 @@ def take(
     *,
     gradients: bool = True,
     left_out: int = 0,
+    arena: Arena | None = None,
 ) -> Snapshot:
-    """Copy the arrays that a walk has just met."""
-    arrays = []
-    for leaf in leaves:
-        buffer = bytearray(leaf.nbytes)
-        if leaf.nbytes:
-            leaf.framework.copy_out(leaf.array, memoryview(buffer))
-        arrays.append(ArrayBytes(leaf.name, leaf.dtype, leaf.shape, buffer))
-    return Snapshot(tree, tuple(arrays), positions_now(), rebuilt or {}, gradients, left_out)
+    """Copy the arrays that a walk has just met, at once."""
+    leaves = _in_file_order(leaves)
+    nbytes = sum(leaf.nbytes for leaf in leaves)
+    memory, give_back = (
+        (memoryview(bytearray(nbytes)), None) if arena is None else arena.block(nbytes)
+    )
+    arrays = _copied(leaves, memory)
+    made = Snapshot(tree, arrays, positions_now(), rebuilt or {}, gradients, left_out)
+    if give_back is not None:
+        # Most are replaced by the next one and never written.
+        made._give_back = weakref.finalize(made, give_back)
+    return made
+
+
+def take_overlapped(
+    tree: StateTree,
+    leaves: Iterable[LiveLeaf],
+    rebuilt: dict[str, str],
+    *,
+    gradients: bool,
+    left_out: int,
+    arena: Arena,
+    still: Sequence[Still],
+    thorough: bool,
+) -> Snapshot:
+    """Copy what may change at any time at once, and prepare to copy what is `still` later.
+
+    That begins with `Snapshot.overlap.begin`, before the program goes on. If it is to be
+    `thorough`, what is copied later is compared once more when it is finished.
+    """
+    where = {name: address for each in still for name, address in each.addresses.items()}
+    leaves = tuple(leaves)
+    late = _in_file_order(leaf for leaf in leaves if leaf.name in where)
+    early = _in_file_order(leaf for leaf in leaves if leaf.name not in where)
+    much, rest = (sum(leaf.nbytes for leaf in each) for each in (late, early))
+    if not late and rest <= _MUCH:
+        return take(tree, early, rebuilt, gradients=gradients, left_out=left_out, arena=arena)
+    if rest > _MUCH:
+        turn = arena.turn(much + rest)
+        turn.wait()
+        at_once, give_back = turn.memory[much:], turn.done
+    else:
+        turn = arena.turn(much)
+        at_once, its = arena.block(rest)
+
+        def give_back() -> None:
+            its()
+            turn.done()
+
+    views = _sliced(late, turn.memory)
+    made = Snapshot(
+        tree,
+        (*_named(late, views), *_copied(early, at_once)),
+        positions_now(),
+        rebuilt,
+        gradients,
+        left_out,
+        _give_back=give_back,
+    )
+    pairs = zip(late, views, strict=True)
+    arrays = [Late(leaf.name, where[leaf.name], view) for leaf, view in pairs]
+    made.overlap = Overlap(Copying(arrays, turn), still, compare=arrays if thorough else ())
+    return made
+
+
+def _in_file_order(leaves: Iterable[LiveLeaf]) -> tuple[LiveLeaf, ...]:
+    """Arrays follow each other without gaps: those of round sizes first, so that all lie right."""
+    return tuple(sorted(leaves, key=lambda leaf: -min(leaf.nbytes & -leaf.nbytes, 64)))
+
+
+def _sliced(leaves: Sequence[LiveLeaf], memory: memoryview) -> list[memoryview]:
+    ends = [0, *accumulate(leaf.nbytes for leaf in leaves)]
+    return [memory[start:end] for start, end in pairwise(ends)]
+
+
+def _named(leaves: Sequence[LiveLeaf], views: Sequence[memoryview]) -> tuple[ArrayBytes, ...]:
+    return tuple(
+        ArrayBytes(leaf.name, leaf.dtype, leaf.shape, view)
+        for leaf, view in zip(leaves, views, strict=True)
+    )
+
+
+def _copied(leaves: Sequence[LiveLeaf], memory: memoryview) -> tuple[ArrayBytes, ...]:
+    views = _sliced(leaves, memory)
+    into = address_of(memory) if len(memory) else 0
+    for leaf, view in zip(leaves, views, strict=True):
+        address = leaf.framework.address(leaf.array) if leaf.nbytes else None
+        if address is not None:
+            ctypes.memmove(into, address, leaf.nbytes)
+        elif leaf.nbytes:
+            leaf.framework.copy_out(leaf.array, view)
+        into += leaf.nbytes
+    return _named(leaves, views)
 
 
 def digest_snapshot(
@@ -64,3 +197,17 @@ def digest_snapshot(
     """The digest of the state that was copied, without constants and places that are left out."""
     digests = {array.name: digest_array(array.data) for array in snapshot.arrays}
     return digest_state(snapshot.tree.saved(), digests, snapshot.positions, left_out, places)
+
+
+def digest_leaves(
+    tree: StateTree,
+    leaves: Iterable[LiveLeaf],
+    left_out: Callable[[Scalar], bool] | None = None,
+    places: Places | None = None,
+) -> str:
+    """What `digest_snapshot` of a snapshot taken here would give; copies only what it must."""
+    digests = {
+        leaf.name: digest_array(live_bytes(leaf.framework, leaf.array, leaf.nbytes))
+        for leaf in leaves
+    }
+    return digest_state(tree.saved(), digests, positions_now(), left_out, places)

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-from detrain.checkpoint.durable import STAGED, ignore, sync_directory, write_durably
-from detrain.checkpoint.format import read_arrays
+from detrain.checkpoint.durable import STAGED, ignore, is_spare, sync_directory, write_durably
+from detrain.checkpoint.format import ArrayBytes, encode_header, read_arrays
+from detrain.checkpoint.protected import protected, protecting
+from detrain.checkpoint.regular import read_regular, regular_size
+from detrain.checkpoint.sound import is_data_name
 from detrain.errors import DamagedCheckpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 __all__ = ["LocalStore", "Store"]
+
+_LARGEST_READ = 1 << 30
+"""Bytes of a manifest, at the most: what is read whole is in memory whole."""
 
 
 class Store(Protocol):
     """Files by flat names. A name, once there, stands for a whole and durable file.
 
-    Five methods and no more, so that an object store can be one: it has no directories, no
+    Seven methods and no more, so that an object store can be one: it has no directories, no
     appending, and its uploads are atomic, as `put` is here.
     """
 
     def put(self, name: str, chunks: Iterable[bytes | bytearray | memoryview], kind: str) -> int:
         """Write a file; gives its size. It is durable when this returns, and absent before."""
+
+    def put_arrays(self, name: str, arrays: Sequence[ArrayBytes], kind: str = "data") -> int:
+        """Write a data file; gives its size. As durable as `put`."""
 
     def read(self, name: str) -> bytes:
         """The content of a small file."""
@@ -37,37 +48,42 @@ class Store(Protocol):
     def remove(self, names: Iterable[str]) -> None:
         """Remove files; names that are gone already are passed over."""
 
+    def protecting(self) -> AbstractContextManager[Mapping[str, int]]:
+        """The checkpoints that are protected, by name; nobody protects others meanwhile."""
+
 
 class LocalStore:
     """A directory."""
 
     def __init__(self, folder: Path, reached: Callable[[str], None] = ignore) -> None:
         self.folder, self._reached = folder, reached
+        self._spare: Path | None = None
+        """A file that nobody needs any more: to free a large one takes as long as to write it."""
         folder.mkdir(parents=True, exist_ok=True)
 
     def put(self, name: str, chunks: Iterable[bytes | bytearray | memoryview], kind: str) -> int:
         """Write beside the target, sync, rename, sync the directory."""
-        return write_durably(self.folder / name, chunks, kind, self._reached)
+        spare = None
+        if kind == "data":
+            spare, self._spare = self._spare, None
+        return write_durably(self.folder / name, chunks, kind, self._reached, spare)
+
+    def put_arrays(self, name: str, arrays: Sequence[ArrayBytes], kind: str = "data") -> int:
+        """Write a header, then the arrays."""
+        return self.put(name, [encode_header(arrays), *(each.data for each in arrays)], kind)
 
     def read(self, name: str) -> bytes:
         """Read a file whole."""
-        path = self.folder / name
-        try:
-            return path.read_bytes()
-        except OSError as error:
-            raise DamagedCheckpoint(str(path), f"can't be read: {error.strerror}") from error
+        return read_regular(self.folder / name, _LARGEST_READ)
 
     def arrays(self, name: str, size: int) -> dict[str, memoryview]:
         """Map a data file. A name that leaves the directory is refused."""
         path = self.folder / name
-        if path.parent != self.folder or path.name != name:
-            raise DamagedCheckpoint(name, "names a file outside the run")
-        if not path.exists():
-            raise DamagedCheckpoint(str(path), "is missing")
-        if path.stat().st_size != size:
-            raise DamagedCheckpoint(
-                str(path), f"is {path.stat().st_size} bytes long, {size} were written"
-            )
+        if not is_data_name(name):
+            raise DamagedCheckpoint(name, "expected the name of a data file of the run")
+        found = regular_size(path)
+        if found != size:
+            raise DamagedCheckpoint(str(path), f"is {found} bytes long, {size} were written")
         return read_arrays(path)
 
     def names(self) -> list[str]:
@@ -75,12 +91,24 @@ class LocalStore:
         return sorted(p.name for p in self.folder.iterdir() if not p.name.endswith(STAGED))
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files, then sync the directory."""
+        """Remove files, then sync the directory. A large one is kept to be written over."""
         for name in names:
-            (self.folder / name).unlink(missing_ok=True)
+            path = self.folder / name
+            if self._spare is None and is_spare(path):
+                self._spare = path.replace(self.folder / f"spare{STAGED}")
+            path.unlink(missing_ok=True)
         sync_directory(self.folder)
 
+    @contextlib.contextmanager
+    def protecting(self) -> Iterator[Mapping[str, int]]:
+        """Hold the lock that `detrain keep` takes."""
+        with protecting(self.folder):
+            yield protected(self.folder)
+
     def sweep(self) -> None:
-        """Remove what a killed process left half written. Only the owner of the run may call it."""
+        """Remove what a killed process left half written, and the file that is kept to be written
+        over. Only the owner of the run may call it, when nothing is being written.
+        """
+        self._spare = None
         for path in self.folder.glob(f"*{STAGED}"):
             path.unlink()

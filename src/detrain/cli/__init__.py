@@ -9,6 +9,8 @@ import click
 from detrain import __version__
 from detrain.cli.check import check
 from detrain.cli.explain import explain
+from detrain.cli.export import export
+from detrain.cli.keep import keep, unkeep
 from detrain.cli.log import log
 from detrain.cli.prove import prove
 from detrain.cli.run import run
@@ -25,7 +27,7 @@ def commands() -> None:
     """Training that can be killed and goes on to the same bits."""
 
 
-for command in (run, check, explain, prove, runs, show, log):
+for command in (run, check, explain, prove, runs, show, log, keep, unkeep, export):
     commands.add_command(command)
 
 

@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from detrain.runs.choose import find_run, runs_root
+from detrain.runs.choose import find_run
+from detrain.runs.looking import looking_at
 from detrain.world.screen import settled
 
 __all__ = ["log"]
@@ -22,7 +23,7 @@ def log(name: str, root: str | None, stderr: bool, raw: bool) -> None:
 
     Progress bars are shown as they stood in the end.
     """
-    folder = find_run(runs_root(root), name)
+    folder = find_run(looking_at(root, name), name)
     path = folder.path / ("stderr.log" if stderr else "stdout.log")
     if not path.exists():
         return

@@ -14,7 +14,7 @@ from detrain.analysis.project import Project, read_project
 from detrain.errors import DetrainError, ProgramTooLarge, UsageError
 from detrain.instrument.hook import Instrument
 from detrain.plan import Plan
-from detrain.runs.choose import Wanted, runs_root
+from detrain.runs.choose import Wanted, runs_address, runs_root
 from detrain.runtime.api import close_session, ending, open_session
 from detrain.runtime.hooks import Hooks
 from detrain.runtime.options import Options
@@ -32,13 +32,20 @@ __all__ = ["run"]
 @click.option("--resume", metavar="NAME", help="Go on with this run.")
 @click.option("--fresh", is_flag=True, help="Start a new run even if one is unfinished.")
 @click.option("--accept-changes", is_flag=True, help="Go on though program or machine changed.")
+@click.option("--trust-files", is_flag=True, help="Undo what a run from elsewhere did to files.")
 @click.option("--seed", type=int, help="Seed of all generators (default: a random one, recorded).")
-@click.option("--save-every", metavar="N|Ns|Nm", help="Steps or time between checkpoints [60s].")
+@click.option("--save-every", metavar="N|Ns|Nm", help="Steps or time between checkpoints [auto].")
+@click.option("--budget", metavar="P%", help="Share of the time for checkpoints, if auto [3%].")
+@click.option("--grace", metavar="Ns", help="Time to save and end after a SIGTERM [30s].")
 @click.option("--keep", type=int, metavar="K", help="How many checkpoints are kept [3].")
+@click.option("--keep-every", type=int, metavar="N", help="Also keep one for every N steps.")
 @click.option("--digest-every", type=int, metavar="N", help="Steps between state digests [100].")
-@click.option("--runs", "root", metavar="DIR", help="Where runs live [.detrain or DETRAIN_RUNS].")
+@click.option(
+    "--runs", "root", metavar="DIR", help="Folder or s3://… of runs [.detrain or DETRAIN_RUNS]."
+)
 @click.option("--no-plan", is_flag=True, help="Save all that is reachable, needed or not.")
 @click.option("--audit", is_flag=True, help="Watch after every checkpoint what it left out.")
+@click.option("--unordered", is_flag=True, help="Give results of pools as they are done.")
 @click.option("--quiet", is_flag=True, help="Say nothing but what needs attention.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -49,13 +56,18 @@ def run(
     resume: str | None,
     fresh: bool,
     accept_changes: bool,
+    trust_files: bool,
     seed: int | None,
     save_every: str | None,
+    budget: str | None,
+    grace: str | None,
     keep: int | None,
+    keep_every: int | None,
     digest_every: int | None,
     root: str | None,
     no_plan: bool,
     audit: bool,
+    unordered: bool,
     quiet: bool,
 ) -> None:
     """Run SCRIPT with ARGS. The same command line resumes an unfinished run, and otherwise starts a
@@ -73,10 +85,18 @@ def run(
         resume=resume,
         fresh=fresh,
         accept_changes=accept_changes,
+        trust_files=trust_files,
         version=__version__,
+        address=runs_address(root),
     )
-    options = Options(quiet=quiet, use_plan=not no_plan, audit=audit).typing(
-        save_every=save_every, keep=keep, digest_every=digest_every, seed=seed
+    options = Options(quiet=quiet, use_plan=not no_plan, audit=audit, unordered=unordered).typing(
+        save_every=save_every,
+        budget=budget,
+        grace=grace,
+        keep=keep,
+        keep_every=keep_every,
+        digest_every=digest_every,
+        seed=seed,
     )
     search = tuple(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
     project = read_project(wanted.script, search)

@@ -10,8 +10,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from detrain.runs.choose import all_runs, runs_root
+from detrain.runs.choose import all_runs, runs_address, runs_root
 from detrain.runs.folder import summary
+from detrain.runs.looking import looking_at
 
 __all__ = ["runs"]
 
@@ -21,13 +22,13 @@ __all__ = ["runs"]
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def runs(root: str | None, as_json: bool) -> None:
     """List all runs, oldest first."""
-    found = [summary(folder) for folder in all_runs(runs_root(root))]
+    found = [summary(folder) for folder in all_runs(looking_at(root))]
     if as_json:
         json.dump(found, sys.stdout, indent=2)
         print()
         return
     if not found:
-        print(f"no runs in {runs_root(root)}")
+        print(f"no runs in {runs_address(root) or runs_root(root)}")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("run", "status", "steps", "checkpoints", "resumed", "began", "command"):

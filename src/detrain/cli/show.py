@@ -11,8 +11,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from detrain.runs.choose import find_run, runs_root
+from detrain.runs.choose import find_run
 from detrain.runs.folder import summary
+from detrain.runs.looking import looking_at
 
 __all__ = ["show"]
 
@@ -23,7 +24,7 @@ __all__ = ["show"]
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def show(name: str, root: str | None, as_json: bool) -> None:
     """Show status, steps, checkpoints, digests and surroundings of a run."""
-    found = summary(find_run(runs_root(root), name))
+    found = summary(find_run(looking_at(root, name), name))
     if as_json:
         json.dump(found, sys.stdout, indent=2)
         print()
@@ -68,7 +69,8 @@ def _checkpoint(found: dict[str, Any]) -> str:
         return f"step {found['step']}: damaged ({found['damaged']})"
     when = time.strftime("%H:%M:%S", time.localtime(found["created"]))
     left_out = f" ({_size(found['left_out'])} not needed)" if found["left_out"] else ""
-    return f"step {found['step']}, {_size(found['bytes'])}{left_out}, {when}"
+    names = "".join(f", kept as {name!r}" for name in found["names"])
+    return f"step {found['step']}, {_size(found['bytes'])}{left_out}, {when}{names}"
 
 
 def _size(count: int) -> str:

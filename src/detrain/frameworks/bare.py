@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from detrain.frameworks.base import LiveLeaf, Still
     from detrain.rng import Fill
 
 __all__ = ["Bare"]
@@ -72,9 +73,17 @@ class Bare:
         """There are no graphs."""
         return None
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """There are no gradients."""
         return lambda: ""
+
+    def still(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> Still | None:
+        """An array may be changed at any time, and nobody is told."""
+        return None
+
+    def computes(self, obj: Any) -> bool:
+        """Nothing of its own needs to be named by a checkpoint."""
+        return False
 
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Arrays have no fields."""

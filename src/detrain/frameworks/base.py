@@ -6,8 +6,9 @@ no difference. Every method is called on the thread that runs the program's loop
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -15,11 +16,10 @@ if TYPE_CHECKING:
     from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
-__all__ = ["ArrayView", "Follower", "Framework", "LiveLeaf", "Positioned"]
+__all__ = ["ArrayView", "Follower", "Framework", "LiveLeaf", "Positioned", "Still"]
 
 
-@dataclass(frozen=True)
-class ArrayView:
+class ArrayView(msgspec.Struct, frozen=True):
     """A live array as the walk needs it; the fields are those of `state.ArrayFacts`.
 
     `memory` is equal for two arrays exactly if they look into one memory. `fields` are further
@@ -36,11 +36,10 @@ class ArrayView:
     device: str = "cpu"
     requires_grad: bool = False
     graph: bool = False
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True)
-class LiveLeaf:
+class LiveLeaf(msgspec.Struct, frozen=True, eq=False):
     """An array of the program, as it is in memory now."""
 
     name: str
@@ -74,11 +73,28 @@ class Positioned(Protocol):
         """What it iterates over: a loader."""
 
 
+class Still(Protocol):
+    """Arrays that the program is not expected to change before its next update."""
+
+    @property
+    def addresses(self) -> Mapping[str, int]:
+        """Where the bytes of each lie, in C order, by the names of leaves."""
+
+    def begin(self, settle: Callable[[], None]) -> None:
+        """Call `settle`, once, before anything changes one of them that `end` would not see."""
+
+    def end(self) -> set[str]:
+        """No longer; gives those that were changed since. Called by `settle` itself, too."""
+
+
 class Follower(Protocol):
     """What makes the global generators of one framework follow addresses; see `following`."""
 
     name: str
     """The framework's."""
+
+    asked: int
+    """How many seeds were asked for at this address, by generators that are made without one."""
 
     def begin(self) -> None:
         """Remember where the generators stand."""
@@ -149,11 +165,11 @@ class Framework(Protocol):
         Gives what ends the watch; None if the array has no graph.
         """
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """Watch the gradients that arrays have now, until what this gives is called.
 
         That says what was done with one of them instead of clearing it; "" if all were cleared
-        before anything used them.
+        before anything used them, or not touched at all if they `may_stay`.
         """
 
     def seed(self, seed: int) -> None:
@@ -173,6 +189,12 @@ class Framework(Protocol):
 
     def new_generator(self, kind: type[Any]) -> Any:
         """A generator object of that class, in any state."""
+
+    def computes(self, obj: Any) -> bool:
+        """Whether a function or class of the framework's only computes: no file, no process.
+
+        A checkpoint may name such ones, and no others, where the program has not set them up.
+        """
 
     def follower(self) -> Follower:
         """A new way to make the global generators follow addresses."""
@@ -200,6 +222,15 @@ class Framework(Protocol):
 
     def copy_out(self, obj: Any, into: memoryview) -> None:
         """Copy the bytes of an array, in C order, into a buffer of exactly that size."""
+
+    def address(self, obj: Any) -> int | None:
+        """Where the bytes of an array lie in memory, if they do, in C order."""
+
+    def still(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> Still | None:
+        """Which of some arrays can be copied while the program goes on; None if none.
+
+        `objects` are all that the program was seen to hold, these arrays and others among them.
+        """
 
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Give a live array the content, shape and flags of a captured one, in place."""

@@ -6,15 +6,16 @@ says when another one arrives, so that it is seeded before the program first dra
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from detrain.frameworks import stdlib
+from detrain.frameworks import calls, stdlib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FOLLOWER_WORDS",
+    "NAMES",
     "ImportWatch",
     "Positions",
     "by_name",
+    "live_bytes",
     "loaded",
+    "memory_at",
     "place_of",
     "positions_now",
     "reposition",
@@ -37,6 +41,9 @@ Positions = dict[str, dict[str, str]]
 """Where global generators stand, by framework and generator, as text."""
 
 ADAPTERS = {"numpy": "detrain.frameworks.numpy", "torch": "detrain.frameworks.torch"}
+
+NAMES = (stdlib.ADAPTER.name, *ADAPTERS)
+"""All frameworks that there are adapters for."""
 
 FOLLOWER_WORDS = 312
 """How many 64-bit words of an address each framework's global generators begin with."""
@@ -63,8 +70,26 @@ def loaded() -> tuple[Framework, ...]:
 
 
 def positions_now() -> Positions:
-    """Where the global generators of all frameworks stand."""
-    return {framework.name: framework.positions() for framework in loaded()}
+    """Where the global generators of all frameworks stand, and how often pools were called."""
+    positions = {framework.name: framework.positions() for framework in loaded()}
+    called = calls.CALLS.position()
+    return {**positions, calls.NAME: called} if called else positions
+
+
+def memory_at(address: int, nbytes: int) -> memoryview:
+    """The memory at an address, without a copy."""
+    return memoryview((ctypes.c_char * nbytes).from_address(address)).cast("B")
+
+
+def live_bytes(framework: Framework, array: Any, nbytes: int) -> memoryview:
+    """The bytes of an array as it is now, in C order: where they lie, or a copy."""
+    address = framework.address(array) if nbytes else None
+    if address is not None:
+        return memory_at(address, nbytes)
+    buffer = memoryview(bytearray(nbytes))
+    if nbytes:
+        framework.copy_out(array, buffer)
+    return buffer
 
 
 def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:
@@ -72,6 +97,7 @@ def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:
     for framework in loaded():
         if framework.name in positions:
             framework.reposition(positions[framework.name])
+    calls.CALLS.put(positions.get(calls.NAME, {}))
 
 
 def _is_complete(module: ModuleType | None) -> bool:

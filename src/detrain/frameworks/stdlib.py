@@ -82,8 +82,11 @@ class Stdlib(Bare):
         obj.setstate(state)
 
     def new_generator(self, kind: type[Any]) -> Any:
-        """A `random.Random` or subclass."""
-        return kind(0)
+        """A `random.Random`; a subclass is made without its constructor."""
+        if not issubclass(kind, random.Random):
+            raise TypeError(f"{kind} is no random.Random")
+        make: Any = random.Random.__new__
+        return make(kind)
 
     def encode_value(self, obj: Any) -> str | None:
         """No values of its own: `capture.forms` knows the standard library's."""
@@ -106,6 +109,10 @@ class Stdlib(Bare):
         """Copy the items as they lie in memory."""
         into[:] = memoryview(obj).cast("B")
 
+    def address(self, obj: Any) -> int | None:
+        """They can be resized at any time: a copy is taken."""
+        return None
+
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Replace the items."""
         obj[:] = bytes(data) if isinstance(obj, bytearray) else array(facts.dtype, bytes(data))
@@ -126,7 +133,7 @@ class _RandomFollower:
         self._twister = Twister(_GLOBAL)
         self._before: Any = None
         self._address: Address | None = None
-        self._asked = 0
+        self.asked = 0
 
     def begin(self) -> None:
         self._before = self._twister.state(), vars(random.Random)["seed"]
@@ -140,7 +147,7 @@ class _RandomFollower:
         random.Random.seed = seed  # type: ignore[method-assign, assignment]
 
     def follow(self, address: Address, words: memoryview) -> None:
-        self._address, self._asked = address, 0
+        self._address, self.asked = address, 0
         self._twister.put(words)
 
     def end(self) -> None:
@@ -151,8 +158,8 @@ class _RandomFollower:
     def _entropy(self) -> int | None:
         if self._address is None:
             return None
-        self._asked += 1
-        return entropy(self._address, 0, self._asked, 256)
+        self.asked += 1
+        return entropy(self._address, 0, self.asked, 256)
 
 
 _GLOBAL: random.Random = vars(random)["_inst"]

@@ -8,12 +8,14 @@ import secrets
 import time
 from pathlib import Path
 
+from detrain.checkpoint.objects import is_address
 from detrain.errors import ProgramChanged, UnknownRun, UsageError
 from detrain.runs.folder import RunFolder
 from detrain.runs.records import RunRecord
+from detrain.runs.remote import staging_root
 from detrain.trace.digest import digest_text
 
-__all__ = ["Wanted", "all_runs", "choose", "find_run", "runs_root", "script_digest"]
+__all__ = ["Wanted", "all_runs", "choose", "find_run", "runs_address", "runs_root", "script_digest"]
 
 import msgspec
 
@@ -29,11 +31,31 @@ class Wanted(msgspec.Struct, frozen=True):
     resume: str | None = None
     fresh: bool = False
     accept_changes: bool = False
+    trust_files: bool = False
     version: str = ""
+    address: str | None = None
+    """The store of which `root` is this machine's copy."""
+
+    @property
+    def base(self) -> Path:
+        """What the script's path is relative to: the same on every machine."""
+        return self.root.parent if self.address is None else Path.cwd()
+
+
+def runs_address(given: str | os.PathLike[str] | None = None) -> str | None:
+    """The address of the store that runs live in; None if they live in a folder."""
+    found = str(given or os.environ.get("DETRAIN_RUNS") or "")
+    return found.rstrip("/") if is_address(found) else None
 
 
 def runs_root(given: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of all runs: as given, or `DETRAIN_RUNS`, or `.detrain` here."""
+    """The folder of all runs: as given, or `DETRAIN_RUNS`, or `.detrain` here.
+
+    For a store it is the folder in which this machine works on its runs.
+    """
+    address = runs_address(given)
+    if address is not None:
+        return staging_root(address)
     return Path(given or os.environ.get("DETRAIN_RUNS") or ".detrain").absolute()
 
 
@@ -61,7 +83,7 @@ def choose(wanted: Wanted) -> tuple[RunFolder, RunRecord]:
     """The run to work on; it is created if it is new. `ProgramChanged` if it can't go on."""
     if wanted.fresh and wanted.resume:
         raise UsageError("--fresh and --resume exclude each other: leave one out")
-    script = os.path.relpath(wanted.script, wanted.root.parent)
+    script = os.path.relpath(wanted.script, wanted.base)
     if wanted.resume:
         run = find_run(wanted.root, wanted.resume)
         status = run.status()

@@ -9,6 +9,7 @@ checkpoints/      manifests and data files
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,19 @@ import msgspec
 
 from detrain.checkpoint.commit import manifest_steps, read_checkpoint
 from detrain.checkpoint.durable import write_durably
+from detrain.checkpoint.protected import protected
+from detrain.checkpoint.regular import check_own_files, read_regular
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint
+from detrain.runs.lease import BEAT, read_lease
 from detrain.runs.lock import is_locked
 from detrain.runs.records import Attempt, Outcome, RunRecord
+from detrain.runs.remote import LEASE
 from detrain.trace.log import read_trace
 
 __all__ = ["RunFolder", "summary"]
+
+_LARGEST_RECORD = 1 << 24
 
 
 class RunFolder:
@@ -38,8 +45,8 @@ class RunFolder:
         """Who the run is; `DamagedCheckpoint` if that can't be read."""
         path = self.path / "run.json"
         try:
-            return msgspec.json.decode(path.read_bytes(), type=RunRecord)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            return msgspec.json.decode(read_regular(path, _LARGEST_RECORD), type=RunRecord)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DamagedCheckpoint(str(path), f"can't be read: {error}") from error
 
     def write_record(self, record: RunRecord) -> None:
@@ -53,7 +60,7 @@ class RunFolder:
         for line in path.read_bytes().splitlines() if path.exists() else []:
             try:
                 found.append(msgspec.json.decode(line, type=Attempt))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
         return found
 
@@ -71,7 +78,7 @@ class RunFolder:
         path = self.path / "outcome.json"
         try:
             return msgspec.json.decode(path.read_bytes(), type=Outcome)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     def write_outcome(self, outcome: Outcome) -> None:
@@ -84,18 +91,27 @@ class RunFolder:
 
     def status(self) -> str:
         """*running*, *complete*, *failed*, or *interrupted*. Not for the owning process."""
-        if is_locked(self.path):
+        if is_locked(self.path) or self._is_leased():
             return "running"
         outcome = self.outcome()
         return "interrupted" if outcome is None else outcome.status
 
+    def _is_leased(self) -> bool:
+        """In a copy of what a store has: whether a process somewhere gives signs of life."""
+        path = self.path / LEASE
+        holder = read_lease(path.read_bytes()) if path.is_file() else None
+        if holder is None or holder.released:
+            return False
+        return time.time() - max(holder.seen, holder.since) < 5 * BEAT
+
 
 def summary(folder: RunFolder) -> dict[str, Any]:
     """What `detrain show` tells of a run, as plain data."""
+    check_own_files(folder.path, folder.checkpoints.name)
     record, outcome, attempts = folder.record(), folder.outcome(), folder.attempts()
     trace = read_trace(folder.trace)
     store = LocalStore(folder.checkpoints)
-    checkpoints = []
+    checkpoints, names = [], protected(folder.checkpoints)
     for step in manifest_steps(store):
         try:
             manifest = read_checkpoint(store, step)
@@ -109,6 +125,7 @@ def summary(folder: RunFolder) -> dict[str, Any]:
                 "bytes": sum(files.values()),
                 "left_out": manifest.levels[-1].state.left_out,
                 "created": manifest.created,
+                "names": sorted(name for name, at in names.items() if at == step),
             }
         )
     resumes = [attempt.resumed_at for attempt in attempts if attempt.resumed_at is not None]

@@ -63,7 +63,7 @@ def read_owner(folder: Path) -> Owner | None:
     """The owner, or the last one if the run is not locked."""
     try:
         return msgspec.json.decode((folder / "owner.json").read_bytes(), type=Owner)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return None
 
 

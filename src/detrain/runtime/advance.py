@@ -17,7 +17,7 @@ from typing import Any
 import xxhash
 
 from detrain.capture.hidden import hidden_base
-from detrain.capture.walk import not_a_library
+from detrain.capture.own import not_a_library
 from detrain.frameworks import find
 from detrain.frameworks.base import Positioned
 from detrain.frameworks.find import Positions, positions_now, reposition

@@ -11,15 +11,18 @@ from types import FrameType, TracebackType
 from typing import Any, Generic, TypeVar
 
 from detrain import __version__
-from detrain.capture.walk import not_a_library
-from detrain.errors import UsageError
+from detrain.capture.own import not_a_library
+from detrain.errors import Unwritable, UsageError
 from detrain.plan import Plan
-from detrain.runs.choose import Wanted, choose, runs_root, script_digest
+from detrain.runs.choose import Wanted, choose, runs_address, runs_root, script_digest
+from detrain.runs.mirror import Mirror
 from detrain.runtime.attempt import Opening
 from detrain.runtime.crash import crash_point
+from detrain.runtime.notice import Notices
 from detrain.runtime.options import Options
 from detrain.runtime.roots import Owns
 from detrain.runtime.session import Session
+from detrain.runtime.signals import EXIT_CODE, Preempted
 
 __all__ = ["Loop", "Run", "active", "loop", "open_session", "run"]
 
@@ -49,10 +52,44 @@ def open_session(
     `owns` says which files are the program's; with `world`, what it asks and writes is done once.
     `plan` says what its checkpoints may leave out.
     """
-    global _active
     if _active is not None:
         raise UsageError(f"this process is at work on run {_active.folder.name!r} already")
+    mirror = None
+    if wanted.address is not None:
+        mirror = Mirror(wanted.address, wanted.root, _say)
+    try:
+        return _open(wanted, options, owns, world, plan, mirror)
+    except OSError as error:
+        _end(mirror)
+        raise Unwritable(str(error.filename or wanted.root), error) from error
+    except BaseException:
+        _end(mirror)
+        raise
+
+
+def _end(mirror: Mirror | None) -> None:
+    if mirror is not None:
+        mirror.end()
+
+
+def _say(text: str) -> None:
+    Notices(quiet=False).say(text)
+
+
+def _open(
+    wanted: Wanted,
+    options: Options,
+    owns: Owns,
+    world: bool,
+    plan: Plan | None,
+    mirror: Mirror | None,
+) -> Session:
+    global _active
+    if mirror is not None:
+        mirror.heads()
     folder, record = choose(wanted)
+    if mirror is not None:
+        mirror.open(folder.name)
     opening = Opening(
         folder,
         record,
@@ -60,13 +97,17 @@ def open_session(
         owns,
         crash_point(),
         accept_changes=wanted.accept_changes,
+        trust_files=wanted.trust_files,
         world=world,
         quiet=options.quiet,
         plan=plan,
         use_plan=options.use_plan,
+        mirror=mirror,
+        unordered=options.unordered,
     )
     session = Session(opening, options)
     session.attempt.start()
+    session.signals.start()
     _active = session
     return session
 
@@ -162,6 +203,8 @@ def ending(error: BaseException | None) -> tuple[str, int, str]:
     """Status, exit code and traceback of a program that ended with this error, or with none."""
     if error is None:
         return "complete", 0, ""
+    if isinstance(error, Preempted):
+        return "interrupted", EXIT_CODE, ""
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
         return ("failed" if code else "complete"), code, ""
@@ -176,7 +219,9 @@ def run(
     name: str | None = None,
     runs: str | Path | None = None,
     save_every: str | int | None = None,
+    budget: str | None = None,
     keep: int | None = None,
+    keep_every: int | None = None,
     digest_every: int | None = None,
     fresh: bool = False,
     accept_changes: bool = False,
@@ -189,7 +234,13 @@ def run(
     """
     session, owned = _active, False
     before = Options() if session is None else session.options
-    options = before.asked(save_every=save_every, keep=keep, digest_every=digest_every)
+    options = before.asked(
+        save_every=save_every,
+        budget=budget,
+        keep=keep,
+        keep_every=keep_every,
+        digest_every=digest_every,
+    )
     if session is None:
         script = Path(sys.argv[0]).absolute()
         wanted = Wanted(
@@ -201,6 +252,7 @@ def run(
             fresh=fresh,
             accept_changes=accept_changes,
             version=__version__,
+            address=runs_address(runs),
         )
         session, owned = open_session(wanted, options), True
     else:

@@ -14,26 +14,31 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from detrain.capture.forms import FORMS
+from detrain.capture.sound import check_tree
 from detrain.checkpoint.commit import load_newest, set_aside
 from detrain.checkpoint.manifest import Manifest
+from detrain.checkpoint.regular import check_own_files, regular_size
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import DamagedCheckpoint, ProgramChanged
+from detrain.errors import DamagedCheckpoint, ForeignFiles, ProgramChanged, Unwritable
 from detrain.frameworks import find
 from detrain.frameworks.base import Framework
 from detrain.plan import Plan, encode_plan
 from detrain.runs.folder import RunFolder
 from detrain.runs.lock import RunLock
+from detrain.runs.mirror import Mirror
 from detrain.runs.records import Attempt as AttemptRecord
 from detrain.runs.records import Outcome, RunRecord
+from detrain.runtime.committing import Marks
 from detrain.runtime.notice import Notices
 from detrain.runtime.roots import Owns
-from detrain.runtime.saving import Marks
 from detrain.trace.digest import digest_text
-from detrain.trace.log import EMPTY, TraceWriter, read_trace
+from detrain.trace.log import EMPTY, LEAST_LINE, TraceWriter, read_trace
 from detrain.world.answers import Answers
 from detrain.world.files import Files
 from detrain.world.observe import Observation, Observer
 from detrain.world.output import OutputLog
+from detrain.world.pools.install import Pools
 from detrain.world.trackers import flush_trackers, go_on_with
 
 __all__ = ["Attempt", "Opening"]
@@ -49,10 +54,14 @@ class Opening:
     owns: Owns
     reached: Callable[[str], None]
     accept_changes: bool = False
+    trust_files: bool = False
     world: bool = False
     quiet: bool = False
     plan: Plan | None = None
     use_plan: bool = True
+    mirror: Mirror | None = None
+    """Brings what is committed to the store that the run lives in."""
+    unordered: bool = False
 
     @property
     def plan_digest(self) -> str:
@@ -69,7 +78,10 @@ class Attempt:
         self._opening = opening
         self.folder, self.record = opening.folder, opening.record
         self.notices = Notices(quiet=opening.quiet)
+        check_own_files(self.folder.path, self.folder.checkpoints.name)
         self._lock = RunLock(self.folder.path, self.folder.name)
+        self.verified: dict[str, dict[str, memoryview]] = {}
+        """The arrays of the checkpoint that the run goes on from, by file."""
         try:
             before = self.folder.attempts()
             self.store = LocalStore(self.folder.checkpoints, opening.reached)
@@ -99,10 +111,32 @@ class Attempt:
                 self._answers = Answers(path / "answers.jsonl")
                 if not rebuilding:
                     self._answers.since(0)  # an attempt without a checkpoint begins anew
-            self._files = Files(path, opening.owns, root, self._observer, rebuilding=rebuilding)
+            self._files = Files(
+                path,
+                opening.owns,
+                root,
+                self._observer,
+                rebuilding=rebuilding,
+                trusted=opening.trust_files,
+            )
+            if before:
+                self._refuse_foreign(self._files)
+        # With or without it, pools are asked in the same order, so that their draws are the same.
+        plan = opening.plan if opening.use_plan else None
+        self._pools = Pools(opening.owns, plan, self.attention, unordered=opening.unordered)
         self._frameworks: list[Framework] = []
         self._watch = find.ImportWatch(self._arrived)
         self._seed = self.record.seed
+
+    def _refuse_foreign(self, files: Files) -> None:
+        """`ForeignFiles` if going on would change files because others say so."""
+        at = self.manifest
+        lengths = at.files if at is not None else {}
+        foreign = files.journal.foreign(at.journal if at is not None else 0, lengths)
+        if foreign:
+            files.close()
+            self._lock.release()
+            raise ForeignFiles(self.folder.name, tuple(foreign))
 
     def start(self) -> None:
         """Begin: keep the output, show the world, seed the generators, prepare the frameworks."""
@@ -119,6 +153,7 @@ class Attempt:
             self._observer.start(rebuilding=self.manifest is not None)
         for framework in find.loaded():
             self._arrived(framework)
+        self._pools.start()
         self.notices.say(self._greeting())
 
     def seed(self, seed: int) -> None:
@@ -170,6 +205,8 @@ class Attempt:
                 plan=self._opening.plan_digest,
             )
         )
+        if self._opening.mirror is not None:
+            self._opening.mirror.push()
 
     def keep(self, observation: Observation) -> None:
         """Keep an answer that the running program got, if such answers decide how it goes."""
@@ -187,9 +224,9 @@ class Attempt:
         return Marks(self.trace.mark, self._output.lengths(), journal, lengths, answers)
 
     def sync(self) -> None:
-        """Make trace, output and journal durable."""
+        """Make durable what was written of trace, output and journal. Any thread may call it."""
         assert self.trace is not None
-        self.trace.sync()
+        self.trace.sync_written()
         self._output.sync()
         if self._files is not None:
             self._files.journal.sync()
@@ -198,6 +235,8 @@ class Attempt:
         """Give up what only checkpoints before the oldest kept one needed."""
         if self._files is not None:
             self._files.journal.discard(oldest.journal)
+        if self._opening.mirror is not None:
+            self._opening.mirror.push()
 
     def go_live(self, manifest: Manifest) -> None:
         """The program is rebuilt: cut everything back to the checkpoint and go on from there."""
@@ -219,8 +258,13 @@ class Attempt:
                 self.trace.close()
             self._output.sync()
             self.folder.write_outcome(outcome)
+        except (OSError, Unwritable) as error:
+            self.attention(
+                f"how the run ended could not be written down: {error}. It counts as interrupted"
+            )
         finally:
             self._watch.stop()
+            self._pools.stop()
             if self._observer is not None:
                 self._observer.stop()
             if self._files is not None:
@@ -232,6 +276,8 @@ class Attempt:
                 framework.release()
             self._output.stop()
             self._output.close()
+            if self._opening.mirror is not None:
+                self._opening.mirror.end()
             self._lock.release()
 
     def trace_digest(self) -> str:
@@ -250,10 +296,32 @@ class Attempt:
                 f"the checkpoint of step {step} can't be used: {error}. Trying the one before"
             )
 
-        manifest = load_newest(self.store, found)
+        manifest = load_newest(self.store, found, self._check, self.verified)
         for step in damaged:
             set_aside(self.store, step)
         return manifest
+
+    def _check(self, manifest: Manifest) -> None:
+        """`DamagedCheckpoint` if a checkpoint has other things in it than the run's files have."""
+        name = f"the checkpoint of step {manifest.step}"
+        for state in manifest.states():
+            check_tree(state.tree, FORMS, state.file)
+        least = {"trace.jsonl": max(manifest.trace.length, manifest.step * LEAST_LINE)}
+        least |= {f"{stream}.log": length for stream, length in manifest.output.items()}
+        for file, length in least.items():
+            path = self.folder.path / file
+            found = regular_size(path) if path.exists() else 0
+            if found < length:
+                raise DamagedCheckpoint(
+                    str(path), f"is {found} bytes long; {name} needs {length} of it"
+                )
+        if manifest.journal:
+            path = self.folder.path / "files.jsonl"
+            lines = path.read_bytes().count(b"\n") if path.exists() else 0
+            if lines < manifest.journal:
+                raise DamagedCheckpoint(
+                    str(path), f"has {lines} entries; {name} needs {manifest.journal}"
+                )
 
     def _greeting(self) -> str:
         name = self.folder.name

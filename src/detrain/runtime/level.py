@@ -34,8 +34,15 @@ class Habits:
     """How many checkpoints in a row turned out to have a graph across them."""
     kept: set[str] = field(default_factory=set)
     """Places that the plan leaves out and that the program was seen to use."""
+    fixed: dict[int, dict[str, str]] = field(default_factory=dict)
+    """Digests of what nothing is to change after the setup: by the id of the object that has it as
+    a field, and by path."""
     audited: bool = False
     """Whether an iteration after a checkpoint was watched and none of what is left out was read."""
+    hasty: set[str] = field(default_factory=set)
+    """Arrays that the loop changes before its update: they are copied at once."""
+    torn: int = 0
+    """How many checkpoints had such an array; with the second one all are copied at once."""
     left_at: int = -1
     """The last checkpoint before one that was left to a loop inside."""
     full: bool = False

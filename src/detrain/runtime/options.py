@@ -1,16 +1,23 @@
-"""How a run is to be worked on; nothing here changes the bits."""
+"""How a run is to be worked on; nothing here changes the bits, unless it says so."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from detrain.checkpoint.policy import SaveEvery, parse_save_every
+from detrain.checkpoint.policy import (
+    DEFAULT_BUDGET,
+    SaveEvery,
+    parse_budget,
+    parse_save_every,
+    parse_span,
+)
+from detrain.checkpoint.retention import Retention
 from detrain.errors import UsageError
 
 __all__ = ["DEFAULT_SAVE_EVERY", "Options"]
 
-DEFAULT_SAVE_EVERY = SaveEvery(seconds=60.0)
+DEFAULT_SAVE_EVERY = SaveEvery(budget=DEFAULT_BUDGET)
 
 
 @dataclass(frozen=True)
@@ -18,15 +25,33 @@ class Options:
     """When to save, how many to keep, how often to digest the state into the trace."""
 
     save_every: SaveEvery = DEFAULT_SAVE_EVERY
+    budget: float = DEFAULT_BUDGET
+    """The share of the run's time that checkpoints may take, where it decides."""
+    grace: float = 30.0
+    """Seconds from being asked to end to ending, saved or not."""
     keep: int = 3
+    keep_every: int | None = None
     digest_every: int = 100
     quiet: bool = False
     use_plan: bool = True
     """Whether checkpoints leave out what the plan of the program says is not needed."""
     audit: bool = False
     """Whether that is watched after every checkpoint, rather than after a loop's first."""
+    unordered: bool = False
+    """Whether pools give results as they are done; this one may change the bits of a program."""
     typed: frozenset[str] = frozenset()
     """Options typed on the command line: what the program asks for changes others only."""
+
+    @property
+    def policy(self) -> SaveEvery:
+        """When a checkpoint is due."""
+        every = self.save_every
+        return every if every.budget is None else replace(every, budget=self.budget)
+
+    @property
+    def retention(self) -> Retention:
+        """Which checkpoints are kept."""
+        return Retention(self.keep, self.keep_every)
 
     def asked(self, **wanted: str | int | None) -> Options:
         """With what a program asks for, where it asks and nothing else was typed."""
@@ -44,8 +69,12 @@ class Options:
         for name, value in given.items():
             if name == "save_every":
                 changes[name] = parse_save_every(str(value))
-            elif name in ("keep", "digest_every"):
-                least = 1 if name == "keep" else 0
+            elif name == "budget":
+                changes[name] = parse_budget(str(value))
+            elif name == "grace":
+                changes[name] = parse_span(str(value), "grace")
+            elif name in ("keep", "keep_every", "digest_every"):
+                least = 0 if name == "digest_every" else 1
                 if int(value) < least:
                     raise UsageError(f"{name}: expected a number from {least} on, found {value}")
                 changes[name] = int(value)

@@ -18,6 +18,8 @@ __all__ = ["GRADIENTS", "Cut", "Planned", "Uncompared"]
 
 GRADIENTS = "gradients"
 """The place of the gradients of all parameters."""
+_OTHERS = "gradients.others"
+"""The place of those that an iteration neither clears nor uses."""
 
 Path = tuple[str, ...]
 
@@ -32,11 +34,16 @@ class Cut:
 
     dead: frozenset[str] = frozenset()
     rebuilt: frozenset[str] = frozenset()
+    """Among them are fields: `__main__/trainer.data`."""
     gradients: bool = False
     """Whether gradients are left out."""
+    others: bool = False
+    """Whether one that an iteration does not touch is cleared before it is used, too."""
     uncompared: tuple[str, ...] = ()
     constants: bool = True
     """Whether a number or text that is rebuilt is left out too."""
+    kept: frozenset[str] = frozenset()
+    """Places that the plan was wrong about."""
 
     def keeping(self, kept: Set[str]) -> Cut:
         """The same, with places saved that the plan was wrong about.
@@ -46,6 +53,7 @@ class Cut:
         return replace(
             self,
             constants=False,
+            kept=frozenset(kept),
             dead=self.dead - kept,
             rebuilt=self.rebuilt - kept,
             gradients=self.gradients and GRADIENTS not in kept,
@@ -88,8 +96,9 @@ class Planned:
         dead = _variables(items, "drop")
         return Cut(
             dead,
-            _variables(items, "rebuild"),
+            _variables(items, "rebuild") | _fields(items),
             GRADIENTS in dead,
+            any(item.place == _OTHERS for item in items),
             tuple(item.place for item in items if not item.compared),
         )
 
@@ -108,6 +117,24 @@ def _variables(items: Iterable[PlanItem], action: str) -> frozenset[str]:
         and not _PART.search(item.place.rpartition("/")[2])
         and not any(_is_below(place, item.place) for place in other)
     )
+
+
+def _fields(items: Iterable[PlanItem]) -> frozenset[str]:
+    """The fields that are rebuilt, and of which no part is treated otherwise."""
+    other = [item.place for item in items if item.action != "rebuild" or not item.compared]
+    return frozenset(
+        item.place
+        for item in items
+        if item.action == "rebuild"
+        and _is_field(item.place)
+        and not any(_is_below(place, item.place) for place in other)
+    )
+
+
+def _is_field(place: str) -> bool:
+    """Whether a place is a field, of a field … of a variable: no element of anything."""
+    parts = _PART.findall(place.rpartition("/")[2])
+    return bool(parts) and all(part[0] == "." for part in parts)
 
 
 def _is_below(place: str, variable: str) -> bool:

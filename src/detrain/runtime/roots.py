@@ -9,17 +9,19 @@ the iterators of the active loops.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from detrain.capture.anchors import is_field
+from detrain.capture.form import fields_of
 from detrain.capture.forms import is_standing
 from detrain.capture.frames import bind, plain_variables
 from detrain.capture.walk import Aside
 from detrain.errors import ResumeMismatch
 from detrain.runtime.level import Level
-from detrain.runtime.places import fields_in, get_place, set_place
+from detrain.runtime.places import expand, join_place, set_place, split_place
 from detrain.runtime.planned import Cut
 from detrain.state import PLAIN
 
@@ -95,26 +97,61 @@ class Roots:
                     rebuilt[place] = value
                 else:
                     live[place] = value
+        fields: dict[int, set[str]] = {}
+        for place, owner, name, value in self._rebuilt_fields(cut):
+            rebuilt[place] = value
+            fields.setdefault(id(owner), set()).add(name)
         names = [s.f_locals if isinstance(s, FrameType) else s for s in self.spaces.values()]
         namespaces = tuple(names) if thorough and dead else ()
-        return live, Aside(rebuilt, self.own, dead, not cut.gradients, namespaces)
+        return live, Aside(rebuilt, fields, self.own, dead, not cut.gradients, namespaces)
+
+    def owners(self, cut: Cut) -> dict[str, int]:
+        """The fields that a cut leaves out, and the ids of the objects that they are of."""
+        return {place: id(owner) for place, owner, _, _ in self._rebuilt_fields(cut)}
+
+    def _rebuilt_fields(self, cut: Cut) -> Iterator[tuple[str, Any, str, Any]]:
+        """Fields that are left out: the place, the object, the field, and what is there.
+
+        A field that the plan was wrong about is saved, whichever of its names says otherwise.
+        Numbers and texts are saved.
+        """
+        seen = {found[1:3] for place in sorted(cut.kept) if (found := self._field(place))}
+        for place in sorted(cut.rebuilt):
+            found = self._field(place)
+            if found is None or found[1:3] in seen:
+                continue
+            seen.add(found[1:3])
+            owner, name = found[0], found[2]
+            value = dict(fields_of(owner))[name]
+            if type(value) not in PLAIN and not isinstance(value, type) and not is_standing(value):
+                yield place, owner, name, value
+
+    def _field(self, place: str) -> tuple[Any, int, str] | None:
+        """The object that a field is of, its id, and the name; None if it is no field of one."""
+        if not is_field(place):
+            return None
+        owned_by, _, name = place.rpartition(".")
+        for owner in (self.at([owned_by]) or {}).values():
+            if any(name == each for each, _ in fields_of(owner)):
+                return owner, id(owner), name
+        return None
 
     def at(self, places: Iterable[str]) -> dict[str, Any] | None:
         """What lies at some places, by their names; None if one of them can't be found."""
         found: dict[str, Any] = {}
         for place in places:
-            variable, fields = fields_in(place)
+            variable, steps = split_place(place)
             label, _, name = variable.rpartition("/")
             space = self.spaces.get(label)
             names = space.f_locals if isinstance(space, FrameType) else space
             if names is None or name not in names:
                 return None
             try:
-                value = get_place(names[name], fields)
+                for each, value in expand(names[name], steps):
+                    if not is_standing(value):
+                        found[join_place(variable, each)] = value
             except LookupError:
                 return None
-            if not is_standing(value):
-                found[".".join((variable, *fields))] = value
         return found
 
     def bind(self, restored: Mapping[str, Any]) -> None:
@@ -123,7 +160,7 @@ class Roots:
         parts: list[tuple[str, Any]] = []
         for root, value in restored.items():
             label, _, name = root.rpartition("/")
-            if label in new and "." in name:
+            if label in new and ("." in name or "[" in name):
                 parts.append((root, value))
             elif label in new:
                 new[label][name] = value
@@ -136,12 +173,12 @@ class Roots:
             self._set(place, value)
 
     def _set(self, place: str, value: Any) -> None:
-        variable, fields = fields_in(place)
+        variable, steps = split_place(place)
         found = self.at([variable])
         try:
             if not found:
                 raise LookupError(variable)
-            set_place(found[variable], fields, value)
+            set_place(found[variable], steps, value)
         except LookupError:
             raise ResumeMismatch(
                 place,
@@ -154,16 +191,20 @@ class Roots:
 def _modules(owns: Owns) -> dict[str, MutableMapping[str, Any]]:
     """The global names of the program's modules; the script's come first."""
     found: dict[str, MutableMapping[str, Any]] = {}
-    names = sorted(sys.modules, key=lambda name: (name != "__main__", name))
+    files = ((name, getattr(module, "__file__", None)) for name, module in _all_modules())
+    own = [name for name, file in files if isinstance(file, str) and owns(file)]
     seen: set[int] = set()
-    for name in names:
-        module = sys.modules[name]
-        file = getattr(module, "__file__", None)
+    for name in sorted(own, key=lambda name: (name != "__main__", name)):
+        names = sys.modules[name].__dict__
         # One module may go by two names: multiprocessing calls the script `__mp_main__` too.
-        if isinstance(file, str) and owns(file) and id(module.__dict__) not in seen:
-            seen.add(id(module.__dict__))
-            found[name] = module.__dict__
+        if id(names) not in seen:
+            seen.add(id(names))
+            found[name] = names
     return found
+
+
+def _all_modules() -> list[tuple[str, Any]]:
+    return list(sys.modules.items())
 
 
 def _stack(frame: FrameType | None, owns: Owns) -> dict[str, FrameType]:

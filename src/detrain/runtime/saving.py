@@ -1,35 +1,41 @@
 """The way out into a checkpoint: when one is due, where one may be taken, how it is published.
 
-A checkpoint is copied at a loop's head and published when the iteration that follows has gone well.
+A checkpoint is copied from a loop's head on and published when the iteration that follows has gone
+well; `committing` does the writing.
 A loop that is just ending has no iteration left in which its variables would be bound again; and
 only the iteration shows whether an autograd graph, which is not captured, reaches across the head.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from detrain.checkpoint.commit import publish, retire, save_state
-from detrain.checkpoint.manifest import Borrowed, Manifest, SavedLevel, SavedLoop, SavedState
+from detrain.checkpoint.durable import ignore
+from detrain.checkpoint.policy import Cost
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.frameworks import find
+from detrain.runtime.committing import Committing, LevelParts, LoopParts, Marks, Order
 from detrain.runtime.level import flat_observations
 from detrain.runtime.planned import GRADIENTS
 from detrain.runtime.watch import Verdict
+from detrain.world.pools import idle
 
 if TYPE_CHECKING:
+    from detrain.checkpoint.manifest import Manifest
     from detrain.checkpoint.store import LocalStore
-    from detrain.runtime.level import Finished, Habits, Level
+    from detrain.runtime.level import Habits, Level
     from detrain.runtime.options import Options
     from detrain.runtime.watch import Watch
-    from detrain.trace.log import TraceMark
 
 __all__ = ["Marks", "Saving", "obstacle"]
+
+_LONG = 2.0
+"""Seconds that training waits for the disk, in all, before that is said."""
 
 
 def obstacle(
@@ -50,6 +56,12 @@ def obstacle(
                     f"{name!r}, which the loop {' '.join(path)} declared, is not declared by "
                     f"the loop {level.site} (line {level.line}) or around it"
                 )
+    tasks = idle.settle()
+    if tasks:
+        return (
+            f"{tasks} tasks that the program gave to a pool are not done, and what they do can't "
+            "be saved. Give a pool tasks that end, or take their results before the next iteration"
+        )
     children = _own_children()
     if children:
         return (
@@ -74,51 +86,21 @@ def obstacle(
 
 
 def _own_children() -> int:
-    """How many processes are running that the program started, other than to load data."""
+    """How many processes are running that the program started, other than workers that wait."""
     multiprocessing = sys.modules.get("multiprocessing")
     if multiprocessing is None:
         return 0
     loading = {pid for framework in find.loaded() for pid in framework.workers()}
-    return sum(child.pid not in loading for child in multiprocessing.active_children())
-
-
-@dataclass(frozen=True)
-class Marks:
-    """How far the run's own files, and the program's, went at a cut."""
-
-    trace: TraceMark
-    output: dict[str, int]
-    journal: int = 0
-    files: dict[str, int] = field(default_factory=dict)
-    answers: int = 0
-
-
-@dataclass(frozen=True)
-class _Frozen:
-    """What of a level changes while a checkpoint waits to be confirmed."""
-
-    level: Level
-    iteration: int
-    order: str
-    finished: list[Finished]
-    observed: list[Any]
-
-    @staticmethod
-    def of(level: Level) -> _Frozen:
-        return _Frozen(
-            level, level.iteration, level.order, list(level.finished), list(level.observed)
-        )
+    waiting = loading | idle.workers()
+    return sum(child.pid not in waiting for child in multiprocessing.active_children())
 
 
 @dataclass(frozen=True)
 class _Held:
-    """A checkpoint that is copied and waits to be confirmed."""
+    """A checkpoint that is being copied and waits to be confirmed."""
 
     level: Level
-    step: int
-    marks: Marks
-    stack: list[_Frozen]
-    base: _Frozen
+    order: Order
     watch: Watch
 
 
@@ -135,17 +117,20 @@ class Saving:
         habits: Mapping[tuple[str, ...], Habits],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._say, self._retired, self._habits = say, retired, habits
-        self._store, self._reached, self._clock = store, reached, clock
+        self._store, self._say, self._habits = store, say, habits
+        self._reached, self._clock = reached, clock
+        self._committing = Committing(store, reached, retired)
         self.use(options)
-        numbers = [re.match(r"(\d+)\.safetensors", name) for name in store.names()]
-        self._number = max((int(found[1]) for found in numbers if found), default=0)
         self.last_step = 0
         self._last_time = clock()
+        self._costs: deque[Cost] = deque(maxlen=3)
+        self._stall = self._worked = self._waited = 0.0
+        self._lost = 0
+        self._behind = 0.0
+        """Seconds that training waited because the checkpoint before was still being written."""
+        self.resumed_at = -1
+        """The step of the checkpoint that this attempt began with; -1 if there was none."""
         self.held: _Held | None = None
-        self._published: dict[int, Manifest] = {}
-        self._lent: dict[str, Borrowed] = {}
-        """Arrays, by digest, of the states that the checkpoint which is being published names."""
 
     def use(self, options: Options) -> None:
         """Go on with other options."""
@@ -155,14 +140,46 @@ class Saving:
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint is due at this step."""
-        every = self.options.save_every
-        passed = 0.0 if every.seconds is None else self._clock() - self._last_time
-        return every.due(step - self.last_step, passed)
+        every = self.options.policy
+        passed = self._clock() - self._last_time if every.timed else 0.0
+        if every.budget is not None:
+            if self.busy:
+                return False
+            self._reckon()
+        return every.due(step - self.last_step, passed, self._costs)
+
+    def stalled(self, seconds: float) -> None:
+        """The program stood still for a checkpoint that long."""
+        self._stall += seconds
+
+    def _reckon(self) -> None:
+        """Learn what the checkpoint before has cost, now that it is written."""
+        if self._stall:
+            writer = self._committing.writer
+            stall = self._stall + writer.waited - self._waited
+            self._costs.append(Cost(stall, writer.worked - self._worked))
+            self._stall, self._worked, self._waited = 0.0, writer.worked, writer.waited
+
+    @property
+    def newest(self) -> int:
+        """The step of the newest checkpoint that is published; -1 if this attempt has none."""
+        newest = self._committing.newest
+        return -1 if newest is None else newest
+
+    @property
+    def busy(self) -> bool:
+        """Whether a checkpoint is still being written."""
+        return self._committing.writer.busy
 
     def waits_for_another(self, level: Level) -> bool:
         """Whether a loop around this one, which does better, has a checkpoint to be confirmed."""
         held = self.held
         return held is not None and held.level is not level and level.habits.rejected > 0
+
+    def settle(self) -> None:
+        """Have what is held copied to the end: the state is about to be looked at again."""
+        if self.held is not None and self.held.order.cut.overlap is not None:
+            self.held.order.cut.overlap.settle()
 
     def hold(
         self,
@@ -173,65 +190,92 @@ class Saving:
     ) -> None:
         """Keep what is to be published when this iteration of the loop has gone well.
 
-        What was held before must have been given up: there is one watch at a time.
+        What was held before must have been given up: there is one watch at a time. The data is
+        written from now on.
         """
         assert self.held is None
-        root = level
-        while root.parent is not None:
-            root = root.parent
-        stack = level.stack()
-        frozen = [_Frozen.of(each) for each in stack]
-        self.held = _Held(level, step, marks, frozen, _Frozen.of(root), watch)
+        order = _order(level, step, marks)
+        self.held = _Held(level, order, watch)
+        if self._reached is not ignore:
+            self.wait()  # tests kill at points that follow from each other
         self._reached("cut")
+        began = self._clock()
+        self._committing.begin(order)
+        self._behind += self._clock() - began
 
-    def resumed(self, step: int) -> None:
-        """The run goes on from the checkpoint of this step."""
-        self.last_step, self._last_time = step, self._clock()
+    def resumed(self, manifest: Manifest) -> None:
+        """The run goes on from this checkpoint."""
+        self.last_step, self._last_time = manifest.step, self._clock()
+        self.resumed_at = manifest.step
+        self._committing.resumed(manifest)
 
     def drop(self, level: Level) -> None:
         """The loop ended instead of going into another iteration."""
         if self.held is not None and self.held.level is level:
-            self.release()
+            self._abandon()
 
     def confirm(self, level: Level, sync: Callable[[], None]) -> None:
         """An iteration has gone well: publish what was held at its head.
 
-        `sync` makes the run's own files durable.
+        `sync` makes the run's own files durable, as far as they were written at the cut; it is
+        called by another thread.
         """
         held = self.held
         if held is None or held.level is not level:
             return
-        if not self._holds_good(held, self.release()):
+        self.held = None
+        if not self._holds_good(held, held.watch.end()):
+            held.order.cut.give_up()
             return
-        self._lent = {}
-        finished = self._saved_loops(held.base.finished)
-        levels = tuple(self._saved_level(each, each.level is level) for each in held.stack)
-        sync()
-        self._reached("output-synced")
-        manifest = Manifest(
-            step=held.step,
-            created=time.time(),
-            finished=finished,
-            levels=levels,
-            trace=held.marks.trace,
-            output=held.marks.output,
-            observed=flat_observations(held.base.observed),
-            journal=held.marks.journal,
-            files=held.marks.files,
-            kept=self._kept(),
-            answers=held.marks.answers,
-        )
-        publish(self._store, manifest)
-        self.last_step, self._last_time = held.step, self._clock()
-        self._published[held.step] = manifest
-        oldest = retire(self._store, self.options.keep, self._reached, self._published)
-        if oldest is not None:
-            self._retired(oldest)
+        if held.order.cut.overlap is not None:
+            self._stall += held.order.cut.overlap.copying.waited
+            self._behind += held.order.cut.overlap.copying.behind
+        self._committing.publish(held.order, sync, self.options.retention, self._kept())
+        self.last_step, self._last_time = held.order.step, self._clock()
+
+    def tell(self) -> None:
+        """Say what became of checkpoints that were written since."""
+        committing = self._committing
+        for step, error in committing.tell():
+            self._lost += 1
+            self._say(f"the checkpoint of step {step} could not be written: {error}. {self._left}")
+        if self._behind > _LONG and self.options.save_every.steps is not None:
+            self._say(
+                f"training waits for checkpoints to be written ({_LONG:.0f} s so far): they are "
+                "due faster than this disk takes them. Save less often to lose no time"
+            )
+
+    @property
+    def _left(self) -> str:
+        newest = max(self.newest, self.resumed_at)
+        there = "there is none yet" if newest < 0 else f"the newest is that of step {newest}"
+        return f"The run goes on; {there}"
+
+    def wait(self) -> None:
+        """Wait until all that is to be published is."""
+        self._committing.writer.wait()
+
+    def close(self) -> None:
+        """Give up what is held, and wait until the rest is published."""
+        self._abandon()
+        self.wait()
+        self.tell()
+        self._store.sweep()
+        if self._lost:
+            self._say(f"checkpoints that could not be written: {self._lost}. {self._left}")
 
     def _holds_good(self, held: _Held, verdict: Verdict) -> bool:
         """Whether what was left out was not needed; if it was, it is saved from now on."""
         level, habits = held.level, held.level.habits
-        not_kept = f"the checkpoint of step {held.step} is not kept"
+        not_kept = f"the checkpoint of step {held.order.step} is not kept"
+        if verdict.changed:
+            habits.hasty.update(verdict.changed)
+            habits.torn += 1
+            self._say(
+                f"{not_kept}: the loop at line {level.line} changes {verdict.changed[0]} before "
+                "an optimizer steps, while it was being copied. It is copied at once from now on"
+            )
+            return False
         if verdict.graphs:
             habits.rejected += 1
             if habits.rejected == 1:
@@ -266,45 +310,60 @@ class Saving:
         found = {" ".join(path): tuple(sorted(each.kept)) for path, each in self._habits.items()}
         return {path: places for path, places in sorted(found.items()) if places}
 
-    def release(self) -> Verdict:
-        """Give up what is held; gives what was seen since."""
-        held, self.held = self.held, None
-        return held.watch.end() if held is not None else Verdict()
+    def release(self) -> None:
+        """No longer hold a checkpoint, because another is taken.
 
-    def _saved_level(self, frozen: _Frozen, is_cut: bool) -> SavedLevel:
-        level = frozen.level
-        if is_cut or level.way is None:
-            assert level.head is not None
-            state = level.head = self._durable(level.head)
-        else:
-            state = level.way = self._durable(level.way)
-        return SavedLevel(
-            site=level.site,
-            iteration=frozen.iteration,
-            entry=level.entry,
-            origin=level.source.origin() if level.source is not None else "",
-            order=frozen.order,
-            finished=self._saved_loops(frozen.finished),
-            state=state,
-            observed=flat_observations(frozen.observed),
-        )
-
-    def _saved_loops(self, loops: list[Finished]) -> tuple[SavedLoop, ...]:
-        saved = []
-        for loop in loops:
-            if loop.exit is not None:
-                loop.exit = self._durable(loop.exit)
-            saved.append(SavedLoop(loop.site, loop.level.entry, loop.exit))
-        return tuple(saved)
-
-    def _durable(self, state: Snapshot | SavedState) -> SavedState:
-        """A state is written once, however many checkpoints name it.
-
-        It borrows arrays from what the same checkpoint has around it, or finished before it: that
-        stays as long as it does.
+        Its data is needed all the same if it is the state around a loop that runs now.
         """
-        if not isinstance(state, SavedState):
-            self._number += 1
-            state = save_state(self._store, state, f"{self._number:08d}", self._lent)
-        self._lent |= state.lends()
-        return state
+        held, self.held = self.held, None
+        if held is None:
+            return
+        changed = held.watch.end().changed
+        level, cut = held.level, held.order.cut
+        if changed and level.head is cut:
+            level.head = None
+        if level.head is not cut or level.gone:
+            cut.give_up()
+
+    def _abandon(self) -> None:
+        """No longer hold a checkpoint, because the loop is over."""
+        held, self.held = self.held, None
+        if held is not None:
+            held.order.cut.give_up()
+            held.watch.end()
+
+
+def _order(level: Level, step: int, marks: Marks) -> Order:
+    """What is to be written for a checkpoint at the head of this loop, as it is now."""
+    root = level
+    while root.parent is not None:
+        root = root.parent
+    assert isinstance(level.head, Snapshot)
+    return Order(
+        step=step,
+        path=level.path(),
+        cut=level.head,
+        finished=_loop_parts(root),
+        levels=tuple(_level_parts(each, is_cut=each is level) for each in level.stack()),
+        marks=marks,
+        observed=flat_observations(root.observed),
+    )
+
+
+def _level_parts(level: Level, *, is_cut: bool) -> LevelParts:
+    state = level.head if is_cut or level.way is None else level.way
+    assert state is not None
+    return LevelParts(
+        site=level.site,
+        iteration=level.iteration,
+        entry=level.entry,
+        origin=level.source.origin() if level.source is not None else "",
+        order=level.order,
+        finished=_loop_parts(level),
+        state=state,
+        observed=flat_observations(level.observed),
+    )
+
+
+def _loop_parts(level: Level) -> tuple[LoopParts, ...]:
+    return tuple(LoopParts(loop.site, loop.level.entry, loop.exit) for loop in level.finished)

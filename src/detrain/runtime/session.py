@@ -31,6 +31,7 @@ from detrain.runtime.planned import Planned
 from detrain.runtime.rebuild import Rebuild
 from detrain.runtime.roots import Roots
 from detrain.runtime.saving import Saving, obstacle
+from detrain.runtime.signals import EXIT_CODE, Preempted, Signals
 from detrain.runtime.states import States
 from detrain.runtime.watch import Watch
 from detrain.state import PLAIN
@@ -71,7 +72,11 @@ class Session:
         )  # fmt: skip
         known = Planned(opening.plan)
         plan = known if options.use_plan else Planned(None)
-        self._states = States(opening.owns, self.attempt.store, plan, known, self.attempt.attention)
+        self._states = States(
+            opening.owns, self.attempt.store, plan, known,
+            self.attempt.attention, self.attempt.verified,
+        )  # fmt: skip
+        self.signals = Signals(options.grace, self.attempt.attention, self._out_of_grace)
         self._started = False
         self._base = Level("", None, None, {}, Habits(nests=True))
         self._top = self._base
@@ -122,7 +127,9 @@ class Session:
         self, status: str, exit_code: int, *, state_digest: str = "", traceback: str = ""
     ) -> None:
         """End the attempt and write down how."""
-        self._saving.release()
+        self.signals.ends = False  # no need to hurry any more
+        self.signals.stop()
+        self._saving.close()
         outcome = Outcome(
             status=status,
             exit_code=exit_code,
@@ -333,20 +340,54 @@ class Session:
         if self._rebuild is not None:
             raise self._rebuild.left_early(f"back at the loop {level.site}, line {level.line}")
         saving = self._saving
+        if self.signals.asked:
+            self._answer_signal()
         if saving.off:
             return
+        saving.tell()
         level.head = level.way = None
         if level.observed:
             level.observed = []
         if level.iteration == 0:
             self._states.survey(level)
-        wanted = saving.due(self.step) and not saving.waits_for_another(level)
-        if wanted and not self._leave_to_inner(level) and self._take(level):
-            return
+        asked = bool(self.signals.asked) and self.step > saving.last_step
+        wanted = asked or saving.due(self.step)
+        if wanted and not saving.waits_for_another(level) and not self._leave_to_inner(level):
+            began = time.monotonic()
+            taken = self._take(level)
+            saving.stalled(time.monotonic() - began)
+            if taken:
+                return
         if level.habits.nests is not False:
             self._states.copy_outer(level)
         elif level.iteration == 1:
             self._states.check(level)
+
+    def _answer_signal(self) -> None:
+        """A signal asked for a checkpoint: end, or go on, once it is there."""
+        signals, saving = self.signals, self._saving
+        signals.since = self.step if signals.since is None else signals.since
+        if not saving.off and saving.last_step >= signals.since:
+            saving.wait()
+            saving.tell()
+        if saving.off or max(saving.newest, saving.resumed_at) >= signals.since:
+            if signals.ends:
+                self.notices.say(f"{signals.asked}: ending; the same command goes on from here")
+                raise Preempted(EXIT_CODE)
+            newest = max(saving.newest, saving.resumed_at)
+            there = f"the checkpoint of step {newest} is there" if newest >= 0 else "none is taken"
+            self.notices.say(f"{signals.asked}: {there}")
+            signals.done()
+        elif saving.last_step >= signals.since:
+            signals.since = self.step  # it could not be written: the next one may be
+
+    def _out_of_grace(self) -> None:
+        """The time to end is over, and the program came to no head of a loop."""
+        newest = max(self._saving.newest, self._saving.resumed_at)
+        there = f"the newest is that of step {newest}" if newest >= 0 else "there is none"
+        self.attempt.attention(
+            f"no checkpoint could be taken within {self.options.grace:g} s; {there}. Ending"
+        )
 
     def _leave_to_inner(self, level: Level) -> bool:
         """Whether a loop inside this one takes the checkpoint that is due, and a smaller one.
@@ -370,6 +411,7 @@ class Session:
                 self.attempt.attention(f"no checkpoint can be taken: {reason}")
             return False
         marks = self.attempt.marks()  # first: it has all buffers written out
+        self._saving.settle()
         watched = not level.habits.audited or self.options.audit
         walked = self._states.copy_cut(level, thorough=watched)
         for path, digest in self._states.opaque_in(walked).items():
@@ -379,10 +421,14 @@ class Session:
                     f"{level.site} (line {level.line}), and its content can't be captured. "
                     "Keep what changes in arrays, lists or dictionaries"
                 )
+                self._states.give_up(level)
                 return True
         self._saving.release()
         audit = self._audit(level) if watched else None
-        self._saving.hold(level, self.step, marks, Watch(walked, audit))
+        overlap = level.head.overlap if isinstance(level.head, Snapshot) else None
+        may_stay = self._states.may_leave_gradients(level)
+        watch = Watch(walked, audit, overlap, may_stay=may_stay)
+        self._saving.hold(level, self.step, marks, watch)
         return True
 
     def _audit(self, level: Level) -> Audit | None:
@@ -425,6 +471,7 @@ class Session:
             self._compare(redone.pop(self.step, ""), trace.mark.chain)
         if self._reached is not ignore:
             trace.flush()
+            self._saving.wait()
             self._reached("step")
             self._reached(f"step={self.step}")
         self._watched = bool(redone) or self._reached is not ignore
@@ -506,7 +553,8 @@ class Session:
         manifest, self._rebuild = self._rebuild.manifest, None
         self.step, self._values = manifest.step, {}
         self.attempt.go_live(manifest)
-        self._saving.resumed(manifest.step)
+        self.attempt.verified.clear()
+        self._saving.resumed(manifest)
 
 
 def _is_inside(site: str, other: str) -> bool:

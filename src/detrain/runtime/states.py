@@ -10,19 +10,21 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from detrain.capture.anchors import variable_of
+from detrain.capture.anchors import is_field, root_of
 from detrain.capture.content import digest_live
 from detrain.capture.frames import is_plain
 from detrain.capture.restore import restore
 from detrain.capture.walk import Walked, walk
+from detrain.checkpoint.buffers import Arena
 from detrain.checkpoint.commit import verified_arrays
 from detrain.checkpoint.manifest import SavedState
-from detrain.checkpoint.snapshot import Snapshot, digest_snapshot, take
+from detrain.checkpoint.snapshot import Snapshot, digest_leaves, take, take_overlapped
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import ResumeMismatch
+from detrain.errors import DamagedCheckpoint, ResumeMismatch
+from detrain.frameworks.base import Still
 from detrain.frameworks.find import reposition
 from detrain.runtime.level import Level
-from detrain.runtime.places import fields_in
+from detrain.runtime.places import split_place, without_elements
 from detrain.runtime.planned import Cut, Planned, Uncompared
 from detrain.runtime.roots import Owns, Roots
 from detrain.state import Scalar
@@ -35,7 +37,8 @@ class States:
     """Copies the states of a run's loops and puts them back. On the thread of the loop only.
 
     `plan` says what is left out of checkpoints, `known` what no digest of a whole run counts: with
-    `--no-plan` the first is empty and the second is not, so that the digests are equal.
+    `--no-plan` the first is empty and the second is not, so that the digests are equal. `verified`
+    are arrays of saved states, by file, that need not be verified again.
     """
 
     def __init__(
@@ -45,11 +48,14 @@ class States:
         plan: Planned,
         known: Planned,
         say: Callable[[str], None],
+        verified: Mapping[str, dict[str, memoryview]],
     ) -> None:
         self._owns, self._store, self._say = owns, store, say
+        self._verified = verified
         self._plan, self._known = plan, known
         self.surroundings = Surroundings()
         self._has_opaque = False
+        self._arena = Arena()
 
     # ---------------------------------------------------------------- copying
 
@@ -59,6 +65,7 @@ class States:
             walked = self._walk(level, self._cut(level))
             level.opaque = self.opaque_in(walked)
             level.made = _made(walked, _digests(walked))
+            self._note_fields(level, level.made)
 
     def check(self, level: Level) -> None:
         """What can't be captured is said now, not an hour later."""
@@ -71,16 +78,40 @@ class States:
         """
         self._note_order(level)
         walked, digests, cut = self._walk_cut(level, thorough)
-        level.head = take(
+        level.head = take_overlapped(
             walked.tree,
             walked.leaves,
             digests,
             gradients=cut is None or not cut.gradients,
             left_out=walked.left_out,
+            arena=self._arena,
+            still=self._still(level, walked),
+            thorough=thorough,
         )
         # A loop inside may be the innermost of the next checkpoint, before this one is confirmed.
         level.way = self._way(level) if level.habits.nests is not False else None
         return walked
+
+    def _still(self, level: Level, walked: Walked) -> list[Still]:
+        """The arrays that are copied while the program goes on, by framework."""
+        if level.habits.torn > 1:
+            return []
+        leaves = [leaf for leaf in walked.leaves if leaf.name not in level.habits.hasty]
+        frameworks = {leaf.framework.name: leaf.framework for leaf in leaves}
+        found = []
+        for name, framework in frameworks.items():
+            own = [leaf for leaf in leaves if leaf.framework.name == name]
+            still = framework.still(own, walked.alive)
+            if still is not None:
+                found.append(still)
+        return found
+
+    def give_up(self, level: Level) -> None:
+        """No checkpoint comes of what was copied at a loop's head."""
+        if isinstance(level.head, Snapshot):
+            level.head.give_up()
+            level.head.release()
+        level.head = None
 
     def copy_outer(self, level: Level) -> None:
         """Copy the state at a loop's head, for the way from there to a loop inside it."""
@@ -91,7 +122,13 @@ class States:
             # Only the head of an innermost loop is watched for what becomes of gradients.
             walked = self._walk(level, None if cut is None else cut.with_gradients())
             digests = _digests(walked)
-            level.head = take(walked.tree, walked.leaves, digests, left_out=walked.left_out)
+            level.head = take(
+                walked.tree,
+                walked.leaves,
+                digests,
+                left_out=walked.left_out,
+                arena=self._arena,
+            )
 
     def _way(self, level: Level) -> Snapshot | None:
         """Copy what the way to a loop inside this one reads; None if the plan can't tell."""
@@ -104,12 +141,12 @@ class States:
             level.habits.full = True
             return None
         walked = walk({**roots.own, **found}, self._owns)
-        return take(walked.tree, walked.leaves, left_out=walked.left_out)
+        return take(walked.tree, walked.leaves, left_out=walked.left_out, arena=self._arena)
 
     def copy_all(self, level: Level) -> Snapshot:
         """Copy all that is reachable at a loop."""
         walked = self._walk(level, None)
-        return take(walked.tree, walked.leaves)
+        return take(walked.tree, walked.leaves, arena=self._arena)
 
     def opaque_in(self, state: Walked | Snapshot | SavedState) -> dict[str, str]:
         """What of a state can't be captured, with digests of it."""
@@ -128,6 +165,11 @@ class States:
         if cut is None:
             return frozenset()
         return frozenset(Roots.of(level, self._owns).parted(cut)[1].dead)
+
+    def may_leave_gradients(self, level: Level) -> bool:
+        """Whether gradients that an iteration of a loop does not touch are cleared later."""
+        cut = self._cut(level)
+        return cut is not None and cut.others
 
     def _cut(self, level: Level) -> Cut | None:
         """What a checkpoint leaves out here, without what the plan was wrong about."""
@@ -168,16 +210,33 @@ class States:
             digests = _digests(walked)
             made = _made(walked, digests)
             level.made = level.made or made
-            changed = _changed(level.made, made)
+            fixed = self._note_fields(level, made)
+            changed = _changed({**level.made, **fixed}, made, cut)
             if cut is None or not changed & cut.rebuilt:
                 return walked, digests, cut
             level.habits.kept |= changed
-            level.made = {}
+            level.made, level.habits.fixed = {}, {}
             self._say(
                 f"{', '.join(sorted(changed))} changed in the loop at line {level.line}, though "
                 "the plan of the program has it made once and never changed: it is saved from "
                 "now on"
             )
+
+    def _note_fields(self, level: Level, made: Mapping[str, str]) -> dict[str, str]:
+        """What is known of fields that are as the setup made them, from when first looked at.
+
+        Unlike variables, they are not made again on the way to a loop.
+        """
+        cut, fixed = self._cut(level), level.habits.fixed
+        if cut is None or not any(map(is_field, cut.rebuilt)):
+            return {}
+        owners = Roots.of(level, self._owns).owners(cut)
+        for path, content in made.items():
+            root = root_of(path, owners)
+            if root in owners:
+                fixed.setdefault(owners[root], {}).setdefault(path, content)
+        known = [fixed.get(owner, {}) for owner in owners.values()]
+        return {path: content for each in known for path, content in each.items()}
 
     def _note_order(self, level: Level) -> None:
         level.order = level.source.order() if level.source is not None else ""
@@ -190,13 +249,14 @@ class States:
             return self.digest_of(level.objects())
         cut = self._plan.cut(level.path())
         if cut is None:
-            return digest_snapshot(self.copy_all(level), self.surroundings.decide)
+            walked = self._walk(level, None)
+            return digest_leaves(walked.tree, walked.leaves, self.surroundings.decide)
         # What a plan was wrong about makes no difference here: the trace of a run that learned of
         # it is that of a run that knew.
         walked = self._walk(level, cut)
         tree = without_floats_of_libraries(walked.tree, self._owns_module)
-        copied = take(tree, walked.leaves)
-        return digest_snapshot(copied, self._but_floats, Uncompared(cut.uncompared))
+        places = Uncompared(cut.uncompared)
+        return digest_leaves(tree, walked.leaves, self._but_floats, places)
 
     def _owns_module(self, name: str) -> bool:
         file = getattr(sys.modules.get(name), "__file__", None)
@@ -210,12 +270,12 @@ class States:
         """
         dead = self._known.dropped_within(level.site)
         walked = self._walk(level, Cut(dead) if dead else None)
-        return digest_snapshot(take(walked.tree, walked.leaves), self.surroundings.decide)
+        return digest_leaves(walked.tree, walked.leaves, self.surroundings.decide)
 
     def digest_of(self, roots: Mapping[str, Any]) -> str:
         """The digest of some objects and all that they reach."""
         walked = walk(roots, self._owns)
-        return digest_snapshot(take(walked.tree, walked.leaves))
+        return digest_leaves(walked.tree, walked.leaves)
 
     def _but_floats(self, scalar: Scalar) -> bool:
         """Where a plan says which values a clock reaches, Python's floats are compared."""
@@ -228,12 +288,11 @@ class States:
         places = self._places(level)
         if places is None:
             return False
-        names = {".".join((name, *fields)) for name, fields in map(fields_in, places)}
-        return {name for name in captured if "/" in name} <= names
+        return {without_elements(name) for name in captured if "/" in name} <= set(places)
 
     def put_back(self, level: Level, saved: SavedState) -> None:
         """Give the program the state that it had at this loop."""
-        arrays = verified_arrays(self._store, saved)
+        arrays = self._verified.get(saved.file) or verified_arrays(self._store, saved)
         roots = Roots.of(level, self._owns)
         where = f"the loop {level.site} at line {level.line}"
         captured = {name for name, _ in saved.tree.roots}
@@ -249,7 +308,10 @@ class States:
             )
         live = roots.values()
         for name in captured:
-            if "/" in name and fields_in(name)[1]:
+            if "/" in name and split_place(name)[1]:
+                live.update(roots.at([name]) or {})
+        for name, _ in saved.tree.rebuilt:
+            if is_field(name):
                 live.update(roots.at([name]) or {})
         if self._has_only_places(level, captured):
             # A list that the rebuilt program has there may be one that it also has elsewhere, where
@@ -262,6 +324,7 @@ class States:
             lambda name: "/" in name,
             self._say,
             saved.rebuilt,
+            self._owns,
         )
         for name, value in roots.objects.items():
             if found[name] is not value:
@@ -272,7 +335,12 @@ class States:
                     "Build it in the same way in every attempt",
                 )
         roots.bind(found)
-        reposition(saved.positions)
+        try:
+            reposition(saved.positions)
+        except (ValueError, TypeError, LookupError, RuntimeError) as error:
+            raise DamagedCheckpoint(
+                saved.file, f"expected positions of random generators, found others: {error}"
+            ) from error
 
 
 def _digests(walked: Walked) -> dict[str, str]:
@@ -285,10 +353,12 @@ def _made(walked: Walked, digests: Mapping[str, str]) -> dict[str, str]:
     return {**digests, **{f"{path}.": content for path, content in walked.contents.items()}}
 
 
-def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
-    """The variables whose content is not what it was.
+def _changed(before: Mapping[str, str], now: Mapping[str, str], cut: Cut | None) -> set[str]:
+    """The variables, and the fields that are left out, whose content is not what it was.
 
     What is no longer there was taken out of something, which shows there; or something else holds
     it now, and it is saved.
     """
-    return {variable_of(path) for path in before.keys() & now.keys() if before[path] != now[path]}
+    places = [] if cut is None else [place for place in cut.rebuilt if is_field(place)]
+    both = before.keys() & now.keys()
+    return {root_of(path, places) for path in both if before[path] != now[path]}

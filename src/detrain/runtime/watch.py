@@ -16,6 +16,7 @@ from detrain.runtime.audit import Audit, Read
 
 if TYPE_CHECKING:
     from detrain.capture.walk import Walked
+    from detrain.checkpoint.copying import Overlap
 
 __all__ = ["Verdict", "Watch"]
 
@@ -30,14 +31,24 @@ class Verdict:
     """What was done with a gradient that was left out."""
     reads: tuple[Read, ...] = ()
     """Names that were left out and read."""
+    changed: tuple[str, ...] = ()
+    """Arrays that were changed while they were being copied."""
 
 
 class Watch:
     """Watches from a head to the next one, or to where the loop is left."""
 
-    def __init__(self, walked: Walked, audit: Audit | None) -> None:
+    def __init__(
+        self,
+        walked: Walked,
+        audit: Audit | None,
+        overlap: Overlap | None = None,
+        *,
+        may_stay: bool = False,
+    ) -> None:
+        """`may_stay` are gradients that nothing touches: these are cleared later."""
         self._used: list[str] = []
-        self._audit = audit
+        self._audit, self._overlap = audit, overlap
         self._ends: list[Callable[[], None]] = []
         for leaf in walked.graphs:
             end = leaf.framework.watch_graph(leaf.array, partial(self._used.append, leaf.name))
@@ -49,8 +60,11 @@ class Watch:
             frameworks[leaf.framework.name] = leaf.framework
             arrays.setdefault(leaf.framework.name, []).append(leaf.array)
         self._gradients = [
-            framework.watch_gradients(arrays[name]) for name, framework in frameworks.items()
+            framework.watch_gradients(arrays[name], may_stay=may_stay)
+            for name, framework in frameworks.items()
         ]
+        if overlap is not None:
+            overlap.begin()
 
     def end(self) -> Verdict:
         """No longer watch; what was seen."""
@@ -58,5 +72,6 @@ class Watch:
         for end in self._ends:
             end()
         gradients = [end() for end in self._gradients]
-        self._audit, self._ends, self._gradients = None, [], []
-        return Verdict(tuple(self._used), next(filter(None, gradients), ""), reads)
+        changed = self._overlap.end() if self._overlap is not None else ()
+        self._audit, self._ends, self._gradients, self._overlap = None, [], [], None
+        return Verdict(tuple(self._used), next(filter(None, gradients), ""), reads, changed)

@@ -86,7 +86,7 @@ def resume_everywhere(
             )
         done = []
         for number, step in enumerate(_choose(events, kills, seed)):
-            kill = bench.kill(f"kill{number}", step, len(events))
+            kill = bench.kill(f"kill{number}", step)
             tell(kill)
             done.append(kill)
         return Proof(len(events), tuple(done))
@@ -129,12 +129,12 @@ class _Bench:
         """What a run has printed."""
         return (self._folder / "runs" / name / "stdout.log").read_bytes()
 
-    def kill(self, name: str, step: int, steps: int) -> Kill:
+    def kill(self, name: str, step: int) -> Kill:
         """Kill a run after a step, resume it, and compare it with the reference."""
         self.run(name, stop=step)
         before = manifest_steps(self._store(name))
         resumed_at = before[-1] if before else 0
-        again = self.run(name, stop=steps)
+        again = self.run(name, stop=self._steps)
         if again.code not in (0, -9):
             return Kill(step, resumed_at, False, message=again.stderr.strip())
         expected, found = self.events("reference"), self.events(name)

@@ -73,6 +73,8 @@ class WarmProcess:
         """Run `detrain argv…` in a folder; SIGKILL it after that many seconds, if given."""
         cwd.mkdir(parents=True, exist_ok=True)
         out, err = cwd / ".child-stdout", cwd / ".child-stderr"
+        for path in (out, err):
+            path.write_text("")  # the child may be killed before it gets as far
         request = {
             "argv": list(argv),
             "cwd": str(cwd),

@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING
 import msgspec
 import xxhash
 
+from detrain.trace.append import append
 from detrain.trace.event import Event
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["EMPTY", "TraceMark", "TraceWriter", "read_trace"]
+__all__ = ["EMPTY", "LEAST_LINE", "TraceMark", "TraceWriter", "read_trace"]
 
 _encoder = msgspec.json.Encoder(order="deterministic")
+
+LEAST_LINE = 64
+"""Bytes: no event takes fewer in the file, its chain value alone has 32."""
 
 _SOON = 0.02
 """Seconds within which events come so fast that they are written together, more and more."""
@@ -63,7 +67,7 @@ def read_trace(path: Path) -> Trace:
         try:
             parsed = msgspec.json.decode(line, type=_Line)
             event = msgspec.json.decode(parsed.event, type=Event)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             break
         torn = not line.endswith(b"\n")
         if torn or parsed.chain.encode() != _chained(mark.chain.encode(), bytes(parsed.event)):
@@ -128,10 +132,10 @@ class TraceWriter:
                 body = b'{"step":%d,"at":%s%d]]}' % (step, start, iteration)
             chain = _chained(chain, body)
             lines.append(b'{"chain":"%s","event":%s}\n' % (chain, body))
-        self._waiting.clear()
         if lines:
             written = b"".join(lines)
-            os.write(self._file, written)
+            append(self._file, written, "the run's trace.jsonl")
+            self._waiting.clear()
             self._mark = TraceMark(self._mark.length + len(written), chain.decode())
         now = monotonic()
         self._enough = min(2 * self._enough, _MANY) if now - self._flushed < _SOON else 1
@@ -140,6 +144,10 @@ class TraceWriter:
     def sync(self) -> None:
         """Make all that was appended durable."""
         self.flush()
+        os.fsync(self._file)
+
+    def sync_written(self) -> None:
+        """Make durable what was written so far. Any thread may call it."""
         os.fsync(self._file)
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from detrain.state import Scalar
+from detrain.trace.append import append
 
 __all__ = ["Answers"]
 
@@ -31,7 +32,8 @@ class Answers:
 
     def add(self, question: str, answer: Scalar) -> None:
         """Keep an answer."""
-        self._file.write(msgspec.json.encode((question, answer)) + b"\n")
+        line = msgspec.json.encode((question, answer)) + b"\n"
+        append(self._file.fileno(), line, "the run's answers.jsonl")
 
     def since(self, length: int) -> list[tuple[str, Scalar]]:
         """What was answered when the file was that long, and after; it is cut off there."""
@@ -44,7 +46,7 @@ class Answers:
                 break
             try:
                 found.append(msgspec.json.decode(line, type=tuple[str, Scalar]))
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 break
         return found
 

@@ -31,6 +31,7 @@ import msgspec
 
 from detrain.world.journal import Entry, Journal
 from detrain.world.observe import Observer
+from detrain.world.seal import machine_key
 from detrain.world.trackers import is_tracker
 
 __all__ = ["Files"]
@@ -60,11 +61,12 @@ class Files:
         observer: Observer,
         *,
         rebuilding: bool,
+        trusted: bool = False,
     ) -> None:
         self._owns, self._root, self._observer = owns, str(root) + os.sep, observer
         self._owner = os.getpid()
         self._scratch = folder / "scratch"
-        self.journal = Journal(folder)
+        self.journal = Journal(folder, machine_key(), trusted=trusted)
         self._rebuilding, self._setup = rebuilding, True
         self._born: set[str] = set()
         """Paths that were not there when the run began."""
@@ -199,6 +201,8 @@ class Files:
         """Find out from the journal how the world was when the run began."""
         known: set[str] = set()
         for entry in self.journal.entries:
+            if not self.journal.believes(entry) and not entry.born:
+                continue  # it would have the program read a file that others put there
             if entry.path not in known:
                 if entry.born or (entry.source and not entry.aside):
                     self._born.add(entry.path)

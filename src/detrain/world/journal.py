@@ -5,6 +5,10 @@ it survives a kill. A checkpoint notes how long the journal was and how long the
 
 What the program replaces or removes is moved aside, into the run's folder, for as long as a kept
 checkpoint may need it.
+
+Entries that this machine wrote are sealed. Others came with a run from elsewhere: they may remove
+or cut plain files below the folder that the program works in, and nothing else, unless they are
+trusted (`foreign`).
 """
 
 from __future__ import annotations
@@ -16,6 +20,9 @@ from pathlib import Path
 
 import msgspec
 
+from detrain.trace.append import append
+from detrain.world.seal import seal_of
+
 __all__ = ["Entry", "Journal"]
 
 
@@ -25,7 +32,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     `born`: it was not there before. `emptied`: it was opened so that it began anew. `length` is
     what it had before, if it was added to. `source`: what it was called before. `aside` is the
     number under which its former version was moved aside; 0 if there is none. `setup`: before the
-    first loop, in what is executed again at every resume.
+    first loop, in what is executed again at every resume. `seal` shows that this machine wrote it.
     """
 
     path: str
@@ -37,36 +44,82 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str = ""
     aside: int = 0
     setup: bool = False
+    seal: str = ""
 
 
 class Journal:
-    """The journal of a run; `entries` are all there are."""
+    """The journal of a run; `entries` are all there are. Sealed ones may be believed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, key: bytes = b"", *, trusted: bool = False) -> None:
         path = folder / "files.jsonl"
+        self._key, self._trusted = key, trusted
         self._aside = folder / "aside"
         raw = path.read_bytes() if path.exists() else b""
         self.entries: list[Entry] = []
+        self._sealed: set[Entry] = set()
         self._ends = [0]
+        before = ""
         for line in raw.splitlines(keepends=True):
             try:
                 entry = msgspec.json.decode(line, type=Entry)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 break
+            if entry.seal == self._seal(entry, before):
+                self._sealed.add(entry)
+            before = entry.seal
             self.entries.append(entry)
             self._ends.append(self._ends[-1] + len(line))
         self._last, self._discarded = 0, 0
         self._adding = threading.Lock()  # trackers write from threads of their own
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.ftruncate(self._file, self._ends[-1])
+        if trusted and len(self._sealed) < len(set(self.entries)):
+            self._adopt(path)
+
+    def _adopt(self, path: Path) -> None:
+        """Seal all entries as one's own: whoever wrote them is trusted from now on."""
+        entries, self.entries, self._ends = self.entries, [], [0]
+        other = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        os.close(self._file)
+        self._file = other
+        for entry in entries:
+            self.add(entry)
+        os.fsync(other)
+        os.rename(f"{path}.new", path)
 
     def add(self, entry: Entry) -> None:
         """Write down what the program is about to do."""
-        line = msgspec.json.encode(entry) + b"\n"
         with self._adding:
-            os.write(self._file, line)
+            before = self.entries[-1].seal if self.entries else ""
+            entry = msgspec.structs.replace(entry, seal=self._seal(entry, before))
+            line = msgspec.json.encode(entry) + b"\n"
+            append(self._file, line, "the run's files.jsonl")
+            self._sealed.add(entry)
             self.entries.append(entry)
             self._ends.append(self._ends[-1] + len(line))
+
+    def _seal(self, entry: Entry, before: str) -> str:
+        plain = msgspec.structs.replace(entry, seal="")
+        return seal_of(self._key, before, msgspec.json.encode(plain))
+
+    def believes(self, entry: Entry) -> bool:
+        """Whether this machine wrote an entry, or the user trusts whoever did."""
+        return self._trusted or entry in self._sealed
+
+    def foreign(self, count: int, lengths: dict[str, int]) -> list[str]:
+        """What a cut to `count` entries would change, and may not, because others wrote it."""
+        work, found = os.getcwd(), []
+        for number, entry in enumerate(self.entries):
+            if self.believes(entry):
+                continue
+            brings = entry.source or (entry.aside and os.path.lexists(self.aside(entry.aside)))
+            if brings or (number >= count and not _is_harmless(entry.path, work)):
+                found.append(entry.path)
+        known = {entry.path for entry in self.entries if self.believes(entry)}
+        for name, length in lengths.items():
+            if name not in known and _size(name) > length and not _is_harmless(name, work):
+                found.append(name)
+        return list(dict.fromkeys(found))
 
     def next_aside(self) -> int:
         """A new number for a version that is to be moved aside."""
@@ -150,6 +203,22 @@ class Journal:
                 shutil.move(aside, path)
         except OSError:
             return  # gone already, or a directory that something else was put into
+
+
+def _is_harmless(path: str, work: str) -> bool:
+    """Whether a foreign entry may have a path cut or removed.
+
+    Not a link or anything below one, nothing hidden, no text of a program: what is left are files
+    that a program writes, below the folder that it works in. What is not there can't be harmed.
+    """
+    if not os.path.lexists(path):
+        return True
+    below = path.removeprefix(work + os.sep)
+    hidden = any(part.startswith(".") for part in below.split(os.sep))
+    plain = os.path.isfile(path) or os.path.isdir(path)
+    is_text = path.endswith((".py", ".pyi", ".ipynb", ".sh"))
+    real = os.path.realpath(path) == path
+    return below != path and not hidden and plain and not is_text and real
 
 
 def _size(path: str) -> int:

@@ -13,6 +13,8 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
+from detrain.trace.append import append
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
@@ -76,8 +78,7 @@ class OutputLog:
             return len(text)
         if mine and not self._rebuilding:
             data = text.encode(errors="surrogateescape")
-            while data:
-                data = data[os.write(self._files[name], data) :]
+            append(self._files[name], data, f"the run's {name}.log")
         return plain.write(text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,6 +85,7 @@ class Numpy(Bare):
         """Put the legacy global generator back."""
         name, pos, has_gauss, gauss, words = positions["global"].split(" ")
         key = np.frombuffer(bytes.fromhex(words), "<u4")
+        _check_places({"state": {"pos": int(pos)}, "has_gauss": int(has_gauss)})
         np.random.set_state((name, key, int(pos), int(has_gauss), float(gauss)))
         seed, count = positions.get("seeds", "0 0").split(" ")
         self._entropy_seed, self._entropy_count = int(seed), int(count)
@@ -116,6 +118,7 @@ class Numpy(Bare):
 
     def set_generator_state(self, obj: Any, state: Any) -> None:
         """Put a generator object back."""
+        _check_places(state)
         if isinstance(obj, np.random.Generator):
             obj.bit_generator.state = state
         elif isinstance(obj, np.random.BitGenerator):
@@ -125,7 +128,14 @@ class Numpy(Bare):
 
     def new_generator(self, kind: type[Any]) -> Any:
         """A generator; what drives a `Generator` is numpy's default, as in `default_rng()`."""
+        drawing: Any = (np.random.Generator, np.random.BitGenerator, np.random.RandomState)
+        if not issubclass(kind, drawing):
+            raise TypeError(f"{kind} is no generator of numpy's")
         return np.random.default_rng(0) if kind is np.random.Generator else kind(0)
+
+    def computes(self, obj: Any) -> bool:
+        """The classes of scalars."""
+        return isinstance(obj, type) and issubclass(obj, np.generic)
 
     def encode_value(self, obj: Any) -> str | None:
         """dtypes, and the scalars that indexing and reductions give."""
@@ -150,6 +160,8 @@ class Numpy(Bare):
 
     def compose(self, parts: Mapping[str, Any], live: Any | None) -> Any:
         """An array of Python objects; the live one, if it has the shape."""
+        if len(parts["elements"]) != math.prod(parts["shape"]):
+            raise ValueError(f"{len(parts['elements'])} elements of shape {parts['shape']}")
         array = np.empty(parts["shape"], object) if live is None else live
         if array.shape != parts["shape"]:
             array.resize(parts["shape"], refcheck=False)
@@ -183,11 +195,17 @@ class Numpy(Bare):
         """Copy in C order."""
         np.frombuffer(into, np.uint8)[:] = np.ascontiguousarray(obj).reshape(-1).view(np.uint8)
 
+    def address(self, obj: Any) -> int | None:
+        """Where the elements begin, if they follow each other."""
+        if not obj.flags.c_contiguous:
+            return None
+        return int(obj.__array_interface__["data"][0])
+
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Write the elements in place."""
+        source = np.frombuffer(data, obj.dtype).reshape(facts.shape)
         if obj.shape != facts.shape:
             obj.resize(facts.shape, refcheck=False)
-        source = np.frombuffer(data, obj.dtype).reshape(facts.shape)
         if obj.flags.writeable:
             obj[...] = source
         elif obj.tobytes() != source.tobytes():
@@ -210,6 +228,20 @@ class Numpy(Bare):
         made = np.ndarray(facts.shape, dtype, flat, facts.offset, facts.strides)
         made[...] = source
         return made
+
+
+_PLACES = {"pos": 624, "buffer_pos": 4, "has_gauss": 1, "has_uint32": 1}
+"""How far a generator can be in what it has drawn ahead. numpy reads there without looking."""
+
+
+def _check_places(state: Any) -> None:
+    """`ValueError` if a generator's state points outside of the generator."""
+    parts = [state, state.get("state")] if isinstance(state, dict) else []
+    for part in parts:
+        for name, most in _PLACES.items():
+            found = part.get(name, 0) if isinstance(part, dict) else 0
+            if not 0 <= int(found) <= most:
+                raise ValueError(f"a generator's {name} is {found}, expected 0 to {most}")
 
 
 def _like(source: Any, facts: ArrayFacts) -> Any:

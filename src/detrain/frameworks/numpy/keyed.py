@@ -116,7 +116,7 @@ class NumpyFollower:
         self._spare = _spare_memory()
         self._before: Any = None
         self._address: Address | None = None
-        self._asked = 0
+        self.asked = 0
         self._thread = 0
 
     def begin(self) -> None:
@@ -130,7 +130,7 @@ class NumpyFollower:
 
     def follow(self, address: Address, words: memoryview) -> None:
         """Begin anew."""
-        self._address, self._asked = address, 0
+        self._address, self.asked = address, 0
         self._put(words)
         if self._spare is None:
             # This is also what forgets a spare normal number.
@@ -148,8 +148,8 @@ class NumpyFollower:
     def _entropy(self, bits: int) -> int | None:
         if self._address is None or threading.get_ident() != self._thread:
             return None
-        self._asked += 1
-        return rng.entropy(self._address, 1, self._asked, bits)
+        self.asked += 1
+        return rng.entropy(self._address, 1, self.asked, bits)
 
 
 def _spare() -> dict[str, Any] | None:

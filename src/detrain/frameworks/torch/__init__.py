@@ -15,11 +15,12 @@ import torch
 from detrain import rng
 from detrain.frameworks.torch import following, generators, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
+from detrain.frameworks.torch.still import StillTensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from detrain.frameworks.base import ArrayView, Follower
+    from detrain.frameworks.base import ArrayView, Follower, LiveLeaf, Still
     from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
@@ -94,7 +95,8 @@ class Torch:
 
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """The number of threads decides how sums are split."""
-        threads = int(fingerprint.get("torch threads", "0"))
+        found = fingerprint.get("torch threads", "0")
+        threads = int(found) if found.isascii() and found.isdigit() and len(found) < 5 else 0
         if threads and threads != torch.get_num_threads():
             torch.set_num_threads(threads)
 
@@ -149,9 +151,9 @@ class Torch:
         end: Callable[[], None] = handle.remove
         return end
 
-    def watch_gradients(self, arrays: Iterable[Any]) -> Callable[[], str]:
+    def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """Watch backward passes, optimizers, and what is left in the end."""
-        return GradientWatch(arrays).end
+        return GradientWatch(arrays, may_stay=may_stay).end
 
     def seed(self, seed: int) -> None:
         """Seed all devices."""
@@ -193,7 +195,16 @@ class Torch:
 
     def new_generator(self, kind: type[Any]) -> Any:
         """A generator on the CPU."""
+        if not issubclass(kind, torch.Generator):
+            raise TypeError(f"{kind} is no torch.Generator")
         return kind()
+
+    def computes(self, obj: Any) -> bool:
+        """Layers, their functions, optimizers, schedulers, scalers."""
+        module = getattr(obj, "__module__", None) or ""
+        return (
+            module.startswith(("torch.nn.", "torch.optim.", "torch.amp.")) or module == "torch.nn"
+        )
 
     def encode_value(self, obj: Any) -> str | None:
         """dtypes, devices, layouts, memory formats and shapes."""
@@ -220,6 +231,17 @@ class Torch:
     def copy_out(self, obj: Any, into: memoryview) -> None:
         """Copy a tensor's bytes."""
         tensors.copy_out(obj, into)
+
+    def address(self, obj: Any) -> int | None:
+        """Where the elements begin, if they follow each other in the memory of the process."""
+        return tensors.address(obj)
+
+    def still(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> Still | None:
+        """Parameters, and what optimizers keep of them."""
+        if not self.gradient:
+            return None  # something was compiled: a hook on its update may compile it anew
+        found = StillTensors(leaves, objects)
+        return found if found.addresses else None
 
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Fill a tensor in place."""

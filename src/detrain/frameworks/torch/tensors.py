@@ -5,49 +5,67 @@ All copies go through byte views, so every dtype is exact and numpy is not neede
 
 from __future__ import annotations
 
+import mmap
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from detrain.frameworks.base import ArrayView
+from detrain.frameworks.torch.gradients import gradient_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from detrain.state import ArrayFacts
 
-__all__ = ["compose", "copy_out", "create", "decompose", "fill", "view"]
+__all__ = ["address", "compose", "copy_out", "create", "decompose", "fill", "plain", "view"]
+
+_LARGE = 1 << 26
+
+
+_COMMON = frozenset({torch.Tensor, torch.nn.Parameter})
+_CPU = torch.device("cpu")
 
 
 def view(tensor: torch.Tensor) -> ArrayView:
     """Describe a tensor; `ValueError` for the kinds whose content is not one strided memory."""
     kind = type(tensor)
-    if kind is not torch.Tensor and not issubclass(kind, torch.nn.Parameter | torch.nn.Buffer):
-        raise ValueError(f"tensors of class {kind.__name__} are not known to DETrain")
+    if kind not in _COMMON:
+        if not issubclass(kind, torch.nn.Parameter | torch.nn.Buffer):
+            raise ValueError(f"tensors of class {kind.__name__} are not known to DETrain")
+        if isinstance(tensor, torch.nn.UninitializedParameter):
+            raise ValueError("it has no content yet")
     if tensor.layout != torch.strided or tensor.is_quantized:
         raise ValueError(f"its layout is {tensor.layout}")
-    if tensor.device.type == "meta" or isinstance(tensor, torch.nn.UninitializedParameter):
+    device, is_leaf = tensor.device, tensor.is_leaf
+    if device.type == "meta":
         raise ValueError("it has no content yet")
     if tensor.is_conj() or tensor.is_neg():
         raise ValueError("it is a lazy conjugate or negation")
-    gradient = tensor.grad if tensor.is_leaf else None
+    gradient = gradient_of(tensor) if is_leaf else None
     fields: dict[str, Any] = {} if gradient is None else {"grad": gradient}
     fields.update(tensor.__dict__)
     storage = tensor.untyped_storage()
     return ArrayView(
-        dtype=str(tensor.dtype).removeprefix("torch."),
+        dtype=_named(tensor.dtype),
         shape=tuple(tensor.shape),
-        nbytes=tensor.numel() * tensor.element_size(),
+        nbytes=tensor.nbytes,
         memory=storage.data_ptr() or id(tensor),
         memory_bytes=storage.nbytes(),
         offset=int(tensor.storage_offset()),
         strides=None if tensor.is_contiguous() else tensor.stride(),
-        device=str(tensor.device),
+        device="cpu" if device == _CPU else str(device),
         # What an autograd graph made is captured as a value, without its graph.
-        requires_grad=tensor.requires_grad and tensor.is_leaf,
-        graph=tensor.grad_fn is not None,
+        requires_grad=is_leaf and tensor.requires_grad,
+        graph=not is_leaf,
         fields=fields,
     )
+
+
+@cache
+def _named(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def decompose(tensor: torch.Tensor) -> dict[str, Any] | None:
@@ -71,8 +89,8 @@ def compose(parts: Mapping[str, Any], live: torch.Tensor | None) -> torch.Tensor
             parts["indices"],
             parts["values"],
             parts["shape"],
-            is_coalesced=parts["coalesced"],
-            check_invariants=False,
+            is_coalesced=bool(parts["coalesced"]),
+            check_invariants=True,  # indices that point outside would read foreign memory
         )
         if live is None:
             return made.requires_grad_(parts["requires_grad"])
@@ -84,6 +102,13 @@ def copy_out(tensor: torch.Tensor, into: memoryview) -> None:
     """Copy the bytes in C order."""
     source = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
     torch.frombuffer(into, dtype=torch.uint8).copy_(source)
+
+
+def address(tensor: torch.Tensor) -> int | None:
+    """Where the bytes lie, if they lie in C order in the memory of this process."""
+    if tensor.device.type != "cpu" or not tensor.is_contiguous():
+        return None
+    return tensor.data_ptr()
 
 
 def fill(tensor: torch.Tensor, facts: ArrayFacts, data: memoryview) -> None:
@@ -112,12 +137,18 @@ def create(
         else:
             strides = facts.strides or _contiguous(facts.shape)
             made = torch.empty(0, dtype=_dtype(facts), device=shared.device)
+            _check_fits(facts, made.element_size(), shared.untyped_storage().nbytes())
             made.set_(shared.untyped_storage(), facts.offset, facts.shape, strides)
         made.copy_(_source(facts, data))
     if issubclass(kind, torch.nn.Parameter | torch.nn.Buffer):
         # Subclasses keep their class without their constructor being run.
         return torch.Tensor._make_subclass(kind, made, facts.requires_grad)
     return made.requires_grad_(facts.requires_grad) if facts.requires_grad else made
+
+
+def plain(facts: ArrayFacts, data: memoryview) -> torch.Tensor:
+    """A tensor with the content of a captured one, in memory of its own and in C order."""
+    return _source(facts, data)
 
 
 def _dtype(facts: ArrayFacts) -> torch.dtype:
@@ -130,10 +161,11 @@ def _dtype(facts: ArrayFacts) -> torch.dtype:
 def _source(facts: ArrayFacts, data: memoryview) -> torch.Tensor:
     if not len(data):
         return torch.empty(facts.shape, dtype=_dtype(facts))
-    # A copy, because the buffer may lie at an address that the dtype can't be read from.
-    flat = torch.empty(len(data), dtype=torch.uint8)
-    flat.copy_(torch.frombuffer(data, dtype=torch.uint8))
-    return flat.view(_dtype(facts)).reshape(facts.shape)
+    flat = torch.frombuffer(data, dtype=torch.uint8)
+    dtype = _dtype(facts)
+    if flat.data_ptr() % dtype.itemsize:
+        flat = flat.clone()  # the dtype can't be read from that address
+    return flat.view(dtype).reshape(facts.shape)
 
 
 def _allocate(facts: ArrayFacts, device: str) -> torch.Tensor:
@@ -142,9 +174,24 @@ def _allocate(facts: ArrayFacts, device: str) -> torch.Tensor:
     strides = facts.strides or _contiguous(facts.shape)
     if facts.storage_bytes == 0:
         return torch.empty_strided(facts.shape, strides, dtype=dtype, device=device)
-    memory = torch.zeros(facts.storage_bytes, dtype=torch.uint8, device=device)
     made = torch.empty(0, dtype=dtype, device=device)
+    _check_fits(facts, made.element_size(), facts.storage_bytes)
+    if device == "cpu" and facts.storage_bytes > _LARGE:
+        # Zero pages that nobody writes to take no memory, however many are asked for.
+        memory = torch.frombuffer(mmap.mmap(-1, facts.storage_bytes), dtype=torch.uint8)
+    else:
+        memory = torch.zeros(facts.storage_bytes, dtype=torch.uint8, device=device)
     return made.set_(memory.untyped_storage(), facts.offset, facts.shape, strides)
+
+
+def _check_fits(facts: ArrayFacts, element: int, memory: int) -> None:
+    """`ValueError` if an array reaches beyond its memory; torch would let the memory grow."""
+    strides = facts.strides or _contiguous(facts.shape)
+    if 0 in facts.shape:
+        return
+    last = facts.offset + sum((n - 1) * step for n, step in zip(facts.shape, strides, strict=True))
+    if min(strides, default=0) < 0 or (last + 1) * element > memory:
+        raise ValueError(f"element {last} lies outside of a memory of {memory} bytes")
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

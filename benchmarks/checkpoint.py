@@ -1,0 +1,567 @@
+"""What checkpoints cost: throughput, stall, time to durable, CPU seconds, restore.
+
+    python benchmarks/checkpoint.py [--quick] [--model large|small] [--rounds N]
+
+A small language model is trained with Adam on one torch thread, and saved after every step, every
+5th, or as DETrain chooses, by DETrain (its session API: the whole path, with the walk, digests and
+publishing) and by its peers: `torch.save` and safetensors, each with fsync, and
+`torch.distributed.checkpoint.async_save` in a thread, with cached staging, and in a process. All
+train the same model in the same process, one after the other in blocks of steps, and in several
+rounds; figures are medians over rounds. Each block is compared with the plain one of its round.
+
+- *lost*: how much longer the steps of a block take than those of the plain block.
+- *stall*: time per checkpoint in which training stands still: in the call that saves, in waiting
+  for the checkpoint before, in the head of the loop, before an update that waits for the copy.
+- *durable*: from the moment whose state is saved until a crash can't lose it any more. For DETrain
+  that includes the iteration which confirms the checkpoint.
+- *CPU*: seconds of this process and its children per checkpoint, beyond those of plain steps.
+- *restore*: from a file to a model and an optimizer with that state, digests verified by DETrain.
+  `touched` includes reading all of the state once: torch only maps the optimizer's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import os
+import platform
+import resource
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+import torch.distributed.checkpoint as dcp
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType, AsyncSaveResponse
+
+import detrain
+from detrain.checkpoint.copying import Overlap
+from detrain.errors import UsageError
+from detrain.runtime.attempt import Attempt
+from detrain.runtime.committing import Committing
+from detrain.runtime.saving import Saving
+from detrain.runtime.states import States
+
+RESULTS = Path(__file__).parent / "results" / "checkpoint.md"
+WIDTHS = {"large": (8192, 640, 8), "small": (2048, 256, 4)}
+STEP = 0.3
+"""Seconds that a plain step is to take."""
+
+
+class Block(nn.Module):
+    """Attention, then two layers."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.heads = heads
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        parts = self.qkv(self.first(x)).view(batch, length, 3, self.heads, width // self.heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(seen.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(nn.functional.gelu(self.up(self.second(x))))
+
+
+class LanguageModel(nn.Module):
+    """A stack of blocks."""
+
+    def __init__(self, words: int, width: int, depth: int) -> None:
+        super().__init__()
+        self.words = words
+        self.embedding = nn.Embedding(words, width)
+        self.blocks = nn.ModuleList(Block(width, 8) for _ in range(depth))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.embedding(tokens)
+        for block in self.blocks:
+            x = block(x)
+        logits: torch.Tensor = self.head(self.norm(x))
+        return logits
+
+
+class Training:
+    """A model, its optimizer, and one step of training."""
+
+    def __init__(self, size: str) -> None:
+        torch.manual_seed(0)
+        self.model = LanguageModel(*WIDTHS[size])
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-5)
+        self.batch = 1
+        self.before_update: Callable[[], None] = lambda: None
+        self.step()
+        self.step()
+        while self._seconds() < STEP and self.batch < 512:
+            self.batch = max(self.batch + 1, int(self.batch * min(4, 0.9 * STEP / self._seconds())))
+
+    def _seconds(self) -> float:
+        began = time.perf_counter()
+        self.step()
+        return time.perf_counter() - began
+
+    def step(self) -> None:
+        words = self.model.words
+        text = torch.randint(0, words, (self.batch, 33))
+        logits = self.model(text[:, :-1])
+        loss = nn.functional.cross_entropy(logits.reshape(-1, words), text[:, 1:].reshape(-1))
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.before_update()
+        self.optimizer.step()
+
+    def state(self) -> dict[str, Any]:
+        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+
+    @property
+    def nbytes(self) -> int:
+        states = self.optimizer.state.values()
+        moments = sum(v.nbytes for each in states for v in each.values())
+        return moments + sum(p.nbytes for p in self.model.parameters())
+
+
+@dataclass
+class Measured:
+    """A block of steps: seconds for each, and what its checkpoints cost."""
+
+    seconds: float = 0.0
+    cpu: float = 0.0
+    steps: int = 0
+    stalls: list[float] = field(default_factory=list)
+    durable: list[float] = field(default_factory=list)
+
+
+Blocked = Callable[[Training, int, int, Path, Measured], None]
+
+
+def cpu_seconds() -> float:
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage, who))
+
+
+@contextlib.contextmanager
+def timed(found: Measured, steps: int) -> Iterator[None]:
+    began, cpu = time.perf_counter(), cpu_seconds()
+    yield
+    found.seconds, found.cpu = time.perf_counter() - began, cpu_seconds() - cpu
+    found.steps = steps
+
+
+def synced(path: Path) -> None:
+    for each in (path, path.parent):
+        file = os.open(each, os.O_RDONLY)
+        os.fsync(file)
+        os.close(file)
+
+
+# ---------------------------------------------------------------- who saves
+
+
+def plain(training: Training, steps: int, _every: int, _folder: Path, found: Measured) -> None:
+    with timed(found, steps):
+        for _ in range(steps):
+            training.step()
+
+
+def saved_by(save: Callable[[Training, Path], None]) -> Blocked:
+    """A block in which a function saves, and has saved when it returns."""
+
+    def block(training: Training, steps: int, every: int, folder: Path, found: Measured) -> None:
+        with timed(found, steps):
+            for step in range(steps):
+                if step % every == 0:
+                    began = time.perf_counter()
+                    save(training, folder)
+                    found.stalls.append(time.perf_counter() - began)
+                    found.durable.append(found.stalls[-1])
+                training.step()
+
+    return block
+
+
+def torch_save(training: Training, folder: Path) -> None:
+    staged = folder / "staged.pt"
+    torch.save(training.state(), staged)
+    synced(staged)
+    staged.replace(folder / "last.pt")
+    synced(folder / "last.pt")
+
+
+def safetensors_save(training: Training, folder: Path) -> None:
+    state = training.state()
+    arrays = dict(state["model"])
+    for number, moments in state["optimizer"]["state"].items():
+        arrays |= {f"{number}.{name}": value for name, value in moments.items()}
+    staged = folder / "staged.safetensors"
+    safetensors.torch.save_file(arrays, staged)
+    synced(staged)
+    staged.replace(folder / "last.safetensors")
+    synced(folder / "last.safetensors")
+
+
+def saved_by_dcp(**options: Callable[[], Any]) -> Blocked:
+    def block(training: Training, steps: int, every: int, folder: Path, found: Measured) -> None:
+        pending: Any = None
+        given: dict[str, Any] = {name: make() for name, make in options.items()}
+        waited = [0.0]
+        with timed(found, steps):
+            for step in range(steps):
+                if step % every == 0:
+                    began = time.perf_counter()
+                    if pending is not None:
+                        pending.result()
+                    target = folder / f"{step // every % 2}"
+                    shutil.rmtree(target, ignore_errors=True)
+                    asked = time.perf_counter()
+                    answer: Any = dcp.async_save(
+                        training.state(), checkpoint_id=target, no_dist=True, **given
+                    )
+                    pending = answer
+                    if isinstance(answer, AsyncSaveResponse):
+                        pending = answer.upload_completion
+                        # What is staged behind must be there before an update changes it.
+                        training.before_update = waiting(answer.staging_completion, waited)
+                    found.stalls.append(time.perf_counter() - began)
+                    pending.add_done_callback(
+                        lambda _, asked=asked: found.durable.append(time.perf_counter() - asked)
+                    )
+                training.step()
+                training.before_update = lambda: None
+                found.stalls[-1] += waited[0]
+                waited[0] = 0.0
+            if pending is not None:
+                pending.result()
+        if "async_stager" in given:
+            given["async_stager"].close()
+
+    return block
+
+
+def waiting(future: Any, waited: list[float]) -> Callable[[], None]:
+    def wait() -> None:
+        began = time.perf_counter()
+        future.result()
+        waited[0] += time.perf_counter() - began
+
+    return wait
+
+
+def by_detrain(training: Training, steps: int, every: int, folder: Path, found: Measured) -> None:
+    """The session API; `every` 0 is `auto`."""
+    taken: dict[int, float] = {}
+    waited = [0.0]
+    plain_hold, plain_settle = Saving.hold, Overlap.settle
+    plain_publish = Committing._publish
+
+    def hold(self: Any, level: Any, step: int, *rest: Any) -> None:
+        taken[step] = time.perf_counter()
+        plain_hold(self, level, step, *rest)
+
+    def settle(self: Any) -> None:
+        began = time.perf_counter()
+        plain_settle(self)
+        waited[0] += time.perf_counter() - began
+
+    def publish(self: Any, order: Any, *rest: Any) -> None:
+        plain_publish(self, order, *rest)
+        found.durable.append(time.perf_counter() - taken[order.step])
+
+    options: dict[str, Any] = {"save_every": every or "auto", "keep": 2, "digest_every": 0}
+    began = cpu = between = ended = 0.0
+
+    def body(step: int) -> None:
+        nonlocal began, cpu, between, ended
+        now = time.perf_counter()
+        if step == 0:
+            began, cpu = now, cpu_seconds()
+        else:
+            between += now - ended
+        training.step()
+        ended = time.perf_counter()
+
+    with (
+        changed(Saving, hold=hold),
+        changed(Overlap, settle=settle),
+        changed(Committing, _publish=publish),
+        detrain.run(seed=1, runs=folder, fresh=True, **options) as run,
+    ):
+        looped(run, training, steps, body)
+        found.seconds, found.cpu = time.perf_counter() - began, cpu_seconds() - cpu
+        found.steps = steps
+    if taken:
+        found.stalls.append((between + waited[0]) / len(taken))
+
+
+def looped(run: detrain.Run, training: Training, steps: int, body: Callable[[int], None]) -> None:
+    """The one loop of all runs."""
+    for step in run.loop(range(steps), model=training.model, optimizer=training.optimizer):
+        body(step)
+
+
+@contextlib.contextmanager
+def changed(owner: Any, **names: Any) -> Iterator[None]:
+    before = {name: getattr(owner, name) for name in names}
+    for name, value in names.items():
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(owner, name, value)
+
+
+SAVERS: dict[str, Blocked] = {
+    "plain": plain,
+    "DETrain": by_detrain,
+    "torch.save + fsync": saved_by(torch_save),
+    "safetensors + fsync": saved_by(safetensors_save),
+    "DCP async (thread)": saved_by_dcp(),
+    "DCP async (thread, async staging)": saved_by_dcp(
+        async_stager=lambda: DefaultStager(StagingOptions(False, False, True, False))
+    ),
+    "DCP async (process)": saved_by_dcp(
+        async_checkpointer_type=lambda: AsyncCheckpointerType.PROCESS
+    ),
+}
+
+
+# ---------------------------------------------------------------- restoring
+
+
+class Stopped(Exception):
+    """A run is left as a killed one would be."""
+
+
+def drop_cached(folder: Path) -> None:
+    """Have the next read come from the disk."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            file = os.open(path, os.O_RDONLY)
+            os.fsync(file)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(file)
+
+
+def read_all(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.read_bytes()
+
+
+def touch(training: Training) -> None:
+    for parameter in training.model.parameters():
+        parameter.detach().sum()
+        for value in training.optimizer.state[parameter].values():
+            value.sum()
+
+
+def restored_by_torch(training: Training, folder: Path) -> tuple[float, float]:
+    began = time.perf_counter()
+    state = torch.load(folder / "last.pt", mmap=True, weights_only=True)
+    training.model.load_state_dict(state["model"])
+    training.optimizer.load_state_dict(state["optimizer"])
+    ended = time.perf_counter()
+    touch(training)
+    return ended - began, time.perf_counter() - began
+
+
+def restored_by_detrain(training: Training, folder: Path) -> tuple[float, float]:
+    spent = [0.0]
+
+    def added(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return plain(*args)
+            finally:
+                spent[0] += time.perf_counter() - began
+
+        return timed
+
+    touched = 0.0
+
+    def body(_: int) -> None:
+        nonlocal touched
+        began = time.perf_counter()
+        touch(training)
+        touched = time.perf_counter() - began
+        raise Stopped
+
+    with (
+        contextlib.suppress(Stopped),
+        changed(Attempt, _newest=added(Attempt._newest)),
+        changed(States, put_back=added(States.put_back)),
+        detrain.run(name="it", runs=folder, save_every="never", digest_every=0) as run,
+    ):
+        looped(run, training, 9, body)
+    return spent[0], spent[0] + touched
+
+
+def restore_times(training: Training, folder: Path, rounds: int) -> dict[str, list[float]]:
+    """Seconds by who restores and from where, in rounds that take turns."""
+    torch_save(training, folder)
+
+    def body(step: int) -> None:
+        if step == 3:
+            raise Stopped
+
+    options: dict[str, Any] = {"save_every": 1, "digest_every": 0}
+    with (
+        contextlib.suppress(Stopped),
+        detrain.run(name="it", seed=1, runs=folder, **options) as run,
+    ):
+        looped(run, training, 9, body)
+    kept = folder / "kept"
+    shutil.copytree(folder / "it", kept)
+    found: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for prepare, cache in ((read_all, "cached"), (drop_cached, "from disk")):
+            for who, restore in (("torch", restored_by_torch), ("DETrain", restored_by_detrain)):
+                shutil.rmtree(folder / "it")
+                shutil.copytree(kept, folder / "it")
+                prepare(folder)
+                plain, touched = restore(training, folder)
+                found.setdefault(f"{who}, {cache}", []).append(plain)
+                found.setdefault(f"{who}, {cache}, touched", []).append(touched)
+    return found
+
+
+# ---------------------------------------------------------------- the table
+
+
+def middle(values: list[float]) -> float:
+    return statistics.median(values) if values else float("nan")
+
+
+def measure(
+    training: Training, who: list[str], every: int, steps: int, rounds: int, console: Console
+) -> dict[str, list[Measured]]:
+    """Blocks by who saves, in rounds that take turns; the first round only warms up."""
+    found: dict[str, list[Measured]] = {name: [] for name in who}
+    for number in range(rounds + 1):
+        for name in who:
+            block = Measured()
+            with tempfile.TemporaryDirectory(prefix="detrain-bench-", dir=".") as folder:
+                gc.collect()
+                try:
+                    SAVERS[name](training, steps, every, Path(folder), block)
+                except UsageError as error:
+                    console.print(f"{name}, every {every}: {error}", style="yellow")
+                    continue
+            if number:
+                found[name].append(block)
+                console.print(
+                    f"  round {number} every {every} {name}: {block.seconds / steps:.3f} s"
+                )
+    return {name: blocks for name, blocks in found.items() if blocks}
+
+
+def rows(found: dict[str, list[Measured]], every: int) -> list[list[str]]:
+    """A line for each who saves."""
+    lines = []
+    bases = found["plain"]
+    for name, blocks in found.items():
+        if name == "plain":
+            continue
+        pairs = list(zip(blocks, bases, strict=True))
+        lost = middle([b.seconds / b.steps / (p.seconds / p.steps) - 1 for b, p in pairs])
+        stall = middle([middle(b.stalls) for b in blocks if b.stalls])
+        durable = middle([middle(b.durable) for b in blocks if b.durable])
+        saves = [len(b.durable) or 1 for b in blocks]
+        cpu = middle([(b.cpu - p.cpu) / n for (b, p), n in zip(pairs, saves, strict=True)])
+        lines.append(
+            [name, "auto" if every == 0 else str(every), f"{100 * lost:.1f} %",
+             f"{1000 * stall:.1f} ms", f"{durable:.2f} s", f"{cpu:.2f} s"]
+        )  # fmt: skip
+    return lines
+
+
+def facts() -> str:
+    cpu = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        cpu = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    kind = os.statvfs(".")
+    return (
+        f"{platform.system()} {platform.release()}, {cpu}, {os.cpu_count()} CPUs, load "
+        f"{os.getloadavg()[0]:.1f} at the start; Python {platform.python_version()}, torch "
+        f"{torch.__version__}; file system with blocks of {kind.f_bsize} bytes"
+    )
+
+
+TITLES = ("who", "every", "lost", "stall", "durable", "CPU")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="one round, few steps, fewer peers")
+    parser.add_argument("--model", choices=WIDTHS, action="append")
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    # As DETrain does in its blocks: what is measured is checkpoints, not determinism.
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    warnings.filterwarnings("ignore", module="torch.distributed")
+    console, machine = Console(), facts()
+    rounds = 1 if chosen.quick else chosen.rounds
+    who = [name for name in SAVERS if not chosen.quick or "process" not in name]
+    intro = (
+        "By `python benchmarks/checkpoint.py`, which says what the columns mean; medians of "
+        f"{rounds} rounds. {machine}."
+    )
+    lines = ["# Checkpoints", "", intro, ""]
+    for size in chosen.model or list(WIDTHS):
+        training = Training(size)
+        title = (
+            f"{training.nbytes / 1e6:.0f} MB of parameters and Adam state, "
+            f"batches of {training.batch} × 32"
+        )
+        console.print(f"[bold]{title}")
+        table: list[list[str]] = []
+        for every, steps in ((1, 8), (5, 15), (0, 30)):
+            names = who if every else ["plain", "DETrain"]
+            found = measure(
+                training, names, every, steps // (2 if chosen.quick else 1), rounds, console
+            )
+            if "DETrain" in found:
+                table += rows(found, every)
+        shown = Table(*TITLES, box=None, pad_edge=False)
+        for row in table:
+            shown.add_row(*row)
+        console.print(shown)
+        with tempfile.TemporaryDirectory(prefix="detrain-bench-", dir=".") as folder:
+            times = restore_times(training, Path(folder), rounds)
+        lines += [f"## {title}", "", f"| {' | '.join(TITLES)} |", "| --- | --- |" + " ---: |" * 4]
+        lines += [f"| {' | '.join(row)} |" for row in table]
+        lines += ["", "| restore | seconds |", "| --- | ---: |"]
+        for name, seconds in times.items():
+            console.print(f"restore by {name}: {middle(seconds):.3f} s")
+            lines.append(f"| {name} | {middle(seconds):.3f} |")
+        lines.append("")
+    if not chosen.quick and not chosen.model:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text("\n".join(lines))
+    else:
+        sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

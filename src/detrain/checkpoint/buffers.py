@@ -1,0 +1,138 @@
+"""Memory for snapshots: page-aligned, kept between checkpoints, never copied into child processes.
+
+Fresh pages cost three times as much to fill as pages that are there already, and writing past the
+page cache needs whole pages. So snapshots lie in *blocks*, anonymous memory maps that are used
+again. There is one block for the state at a cut (`Arena.turn`): whoever needs it next waits until
+its content is written, so that a run has one copy of its state in memory at the most. Others, for
+the loops around a cut, are there as long as their snapshots are (`Arena.block`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["PAGE", "Arena", "Turn", "address_of", "joined_views"]
+
+PAGE = mmap.PAGESIZE
+
+_SMALL = 256 * 1024
+"""Bytes: less than this is not worth a map of its own."""
+
+_SPARE = 4
+"""How many blocks that nobody uses are kept."""
+
+_maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+_inherited: list[mmap.mmap] = []
+"""Maps of the parent process: they are not here, and what is there instead must not be unmapped."""
+
+os.register_at_fork(after_in_child=lambda: _inherited.extend(_maps))
+
+
+def address_of(view: memoryview) -> int:
+    """Where a buffer that may be written to begins."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(view))
+
+
+def joined_views(one: memoryview, other: memoryview) -> memoryview | None:
+    """One view of two that follow each other in the same block; None if they don't."""
+    if one.obj is not other.obj or not isinstance(one.obj, mmap.mmap):
+        return None
+    start = address_of(one)
+    if start + len(one) != address_of(other):
+        return None
+    whole = memoryview(one.obj)
+    at = start - address_of(whole)
+    return whole[at : at + len(one) + len(other)]
+
+
+class Turn:
+    """The use of a block by one snapshot. `wait` until it may be filled, then `done` with it."""
+
+    def __init__(self, memory: memoryview, before: threading.Event | None) -> None:
+        self.memory = memory
+        self._before, self._done = before, threading.Event()
+
+    def wait(self) -> None:
+        """Wait until the snapshot before is written."""
+        if self._before is not None:
+            self._before.wait()
+
+    def done(self) -> None:
+        """The block may be filled again. Called after `wait` has returned, or never needed to."""
+        self._done.set()
+
+    @property
+    def ended(self) -> threading.Event:
+        """Set when it is."""
+        return self._done
+
+
+class Arena:
+    """The blocks of a run. Any thread may call it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cut: memoryview = memoryview(bytearray())
+        self._turn: Turn | None = None
+        self._free: list[memoryview] = []
+
+    def turn(self, nbytes: int) -> Turn:
+        """The block for the state at a cut, for the next to come.
+
+        Its content changes only after `Turn.wait`. If the block is too small for this state, the
+        one before must be written first: this waits for it.
+        """
+        if len(self._cut) < nbytes and self._turn is not None:
+            self._turn.ended.wait()
+        with self._lock:
+            before = self._turn.ended if self._turn is not None else None
+            if not nbytes <= len(self._cut) <= 2 * nbytes + _SMALL:
+                self._cut = memoryview(bytearray())  # the old one goes before the new one comes
+                self._cut = _mapped(nbytes + nbytes // 32)
+            self._turn = Turn(self._cut[:nbytes], before)
+            return self._turn
+
+    def block(self, nbytes: int) -> tuple[memoryview, Callable[[], None]]:
+        """Memory, and what gives it back when nothing looks into it any more."""
+        if nbytes < _SMALL:
+            return memoryview(bytearray(nbytes)), _nothing
+        with self._lock:
+            fits = [each for each in self._free if nbytes <= len(each) <= 2 * nbytes]
+            found = min(fits, key=len, default=None)
+            if found is not None:
+                self._free = [each for each in self._free if each is not found]
+            else:
+                self._free = [each for each in self._free if len(each) > nbytes]
+        if found is None:
+            found = _mapped(nbytes + nbytes // 32)
+        return found[:nbytes], lambda: self._give_back(found)
+
+    def _give_back(self, memory: memoryview) -> None:
+        with self._lock:
+            self._free = [*self._free, memory][-_SPARE:]
+
+
+def _nothing() -> None:
+    """What is collected by itself need not be given back."""
+
+
+def _mapped(nbytes: int) -> memoryview:
+    """Fresh memory. Loader workers don't see it: copying it on write would be dear."""
+    if nbytes == 0:
+        return memoryview(bytearray())
+    memory = mmap.mmap(-1, -(-nbytes // PAGE) * PAGE)
+    for advice in ("MADV_DONTFORK", "MADV_HUGEPAGE"):
+        try:
+            memory.madvise(getattr(mmap, advice))
+        except (AttributeError, OSError):  # another system: slower, not wrong
+            continue
+    _maps.add(memory)
+    return memoryview(memory)

@@ -1,0 +1,153 @@
+"""Whether a manifest can be what DETrain wrote. Nothing in one is believed before this was asked.
+
+A manifest's digest says that no bit was lost, not who wrote it: a hostile one has a right digest,
+too. So every name is checked to be a plain one, every number to be possible, every reference to
+lead somewhere, before anything is opened, made or cut by it. How objects of the program come out of
+a tree is fenced in `capture.sound`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from detrain.errors import DamagedCheckpoint
+from detrain.state import decode_scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from detrain.checkpoint.manifest import Manifest, SavedState
+    from detrain.state import ArrayFacts, Node, Ref, StateTree
+
+__all__ = ["check_manifest", "is_data_name"]
+
+_DATA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}\.safetensors", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_STREAMS = frozenset({"stdout", "stderr"})
+
+_LARGEST = 1 << 62
+"""Bytes, and steps: no file and no run has more."""
+
+_WITHOUT_STEP = 1_000_000
+"""Iterations that did no step: of a loop around others that had nothing to loop over."""
+
+
+def is_data_name(name: str) -> bool:
+    """Whether a name is that of a data file, in the store itself and nowhere else."""
+    return _DATA_NAME.fullmatch(name) is not None
+
+
+def check_manifest(manifest: Manifest, file: str) -> None:
+    """`DamagedCheckpoint`, which names the file, if a manifest says what none can."""
+    for trouble in _troubles(manifest):
+        raise DamagedCheckpoint(file, f"is not a manifest that DETrain wrote: {trouble}")
+
+
+def _troubles(manifest: Manifest) -> Iterator[str]:
+    """What is wrong; the first one is enough."""
+    counts = {
+        "step": manifest.step,
+        "journal": manifest.journal,
+        "answers": manifest.answers,
+        "trace.length": manifest.trace.length,
+        **{f"output of {name}": length for name, length in manifest.output.items()},
+        **{f"length of {name!r}": length for name, length in manifest.files.items()},
+    }
+    yield from _bad_counts(counts)
+    if not math.isfinite(manifest.created):
+        yield f"it was created at {manifest.created}"
+    if manifest.output.keys() - _STREAMS:
+        yield f"output: expected stdout and stderr, found {sorted(manifest.output)}"
+    if not manifest.levels:
+        yield "it has no loop"
+    for level in manifest.levels:
+        if level.iteration > manifest.step + _WITHOUT_STEP:
+            yield f"loop {level.site!r}: {level.iteration} iterations in {manifest.step} steps"
+    for name in manifest.files:
+        if "\0" in name or not name.startswith("/") or {"..", ".", ""} & {*name.split("/")[1:]}:
+            yield f"{name!r}, a file of the program, is not an absolute path"
+    answers = (*manifest.observed, *(each for lv in manifest.levels for each in lv.observed))
+    yield from _bad_refs((answer for _, answer in answers), 0, "an answer of the world")
+    yield from _bad_counts({f"iteration of {lv.site!r}": lv.iteration for lv in manifest.levels})
+    sizes: dict[str, int] = {}
+    contents: dict[str, object] = {}
+    for state in manifest.states():
+        content = (state.digests, state.borrowed)
+        if contents.setdefault(state.file, content) != content:
+            yield f"{state.file} is the file of two states"
+        yield from _state_troubles(state)
+        for name, size in (
+            (state.file, state.bytes),
+            *((each.file, each.bytes) for each in state.borrowed.values()),
+        ):
+            if sizes.setdefault(name, size) != size:
+                yield f"{name} has {size} bytes in one place and {sizes[name]} in another"
+
+
+def _bad_counts(counts: dict[str, int]) -> Iterator[str]:
+    for name, count in counts.items():
+        if not 0 <= count < _LARGEST:
+            yield f"{name}: expected a count, found {count}"
+
+
+def _state_troubles(state: SavedState) -> Iterator[str]:
+    for name in (state.file, *(each.file for each in state.borrowed.values())):
+        if not is_data_name(name):
+            yield f"{name!r} is not the name of a data file of the run"
+    for each in state.borrowed.values():
+        yield from _bad_counts({f"size of {each.file}": each.bytes})
+    yield from _bad_counts({f"size of {state.file}": state.bytes, "left out": state.left_out})
+    for name, digest in (*state.digests.items(), *state.rebuilt.items()):
+        if not _DIGEST.fullmatch(digest):
+            yield f"the digest of {name!r}: expected 32 hexadecimal digits, found {digest[:40]!r}"
+    missing = state.borrowed.keys() - state.digests.keys()
+    if missing:
+        yield f"{min(missing)!r} is borrowed and has no digest"
+    yield from _tree_troubles(state.tree)
+
+
+def _tree_troubles(tree: StateTree) -> Iterator[str]:
+    count = len(tree.nodes)
+    if len(tree.paths) != count:
+        yield f"{count} objects with {len(tree.paths)} paths"
+        return
+    for roots in (tree.roots, tree.rebuilt, tree.dead):
+        if len({name for name, _ in roots}) != len(roots):
+            yield "two roots of one name"
+        yield from _bad_refs((ref for _, ref in roots), count, "a root")
+    for node, path in zip(tree.nodes, tree.paths, strict=True):
+        yield from _bad_refs(_refs(node), count, path)
+        if len({name for name, _ in node.fields}) != len(node.fields):
+            yield f"{path} has two fields of one name"
+        if node.array is not None:
+            yield from _array_troubles(node.array, path)
+
+
+def _refs(node: Node) -> Iterable[Ref]:
+    return (*node.items, *node.keys, *(ref for _, ref in node.fields))
+
+
+def _bad_refs(refs: Iterable[Ref], count: int, path: str) -> Iterator[str]:
+    for ref in refs:
+        if isinstance(ref, int):
+            if not 0 <= ref < count:
+                yield f"{path} refers to object {ref} of {count}"
+        elif ref[0] != "-":  # stands for what is not saved
+            try:
+                decode_scalar(ref)
+            except (ValueError, OverflowError) as error:
+                yield f"{path} holds {ref[0]!r} {ref[1][:40]!r}, which is no constant: {error}"
+
+
+def _array_troubles(facts: ArrayFacts, path: str) -> Iterator[str]:
+    sizes = {"storage": facts.storage, "offset": facts.offset, "memory": facts.storage_bytes}
+    yield from _bad_counts({f"{path}, {name}": size for name, size in sizes.items()})
+    if any(not 0 <= size < _LARGEST for size in facts.shape):
+        yield f"{path} has the shape {facts.shape}"
+    if facts.strides is not None and (
+        len(facts.strides) != len(facts.shape)
+        or any(not -_LARGEST < step < _LARGEST for step in facts.strides)
+    ):
+        yield f"{path} has the shape {facts.shape} with the strides {facts.strides}"

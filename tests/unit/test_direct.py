@@ -1,0 +1,148 @@
+"""What is written past the page cache is what was given, however it lies in memory."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from detrain.checkpoint import direct
+from detrain.checkpoint.buffers import PAGE, Arena, joined_views
+from detrain.checkpoint.direct import Sequential
+from detrain.checkpoint.durable import is_spare, write_durably
+
+SOURCE = memoryview(mmap.mmap(-1, 6 << 20))
+SOURCE[:] = bytes(range(251)) * ((6 << 20) // 251) + bytes((6 << 20) % 251)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("direct")
+
+
+def written(folder, chunks):
+    path = folder / "file"
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    content = Sequential(file)
+    for chunk in chunks:
+        content.write(chunk)
+    size = content.finish()
+    os.close(file)
+    found = path.read_bytes()
+    assert len(found) == size
+    return found
+
+
+sizes = st.one_of(
+    st.integers(0, 3 * PAGE),
+    st.integers(0, len(SOURCE)),
+    st.sampled_from([0, PAGE, 8 * PAGE, direct._WORTH_IT, direct._ROOM, direct._ROOM + PAGE]),
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(st.tuples(st.one_of(st.just(0), st.integers(0, PAGE)), sizes), max_size=5))
+def test_any_pieces(folder, pieces):
+    views = [SOURCE[start : start + size] for start, size in pieces]
+    assert written(folder, views) == b"".join(map(bytes, views))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 64), st.lists(st.integers(0, 2 << 20), min_size=1, max_size=4))
+def test_pieces_that_follow_each_other_behind_a_header(folder, head, sizes):
+    header, views, at = b"h" * (head * 64), [], 0
+    for size in sizes:
+        views.append(SOURCE[at : at + size])
+        at = min(at + size, len(SOURCE))
+    assert written(folder, [header, *views]) == header + bytes(SOURCE[:at])
+
+
+def test_memory_that_lies_right_goes_past_the_page_cache(folder, monkeypatch):
+    flags = []
+    plain = os.pwrite
+
+    def watched(file, data, at):
+        import fcntl
+
+        flags.append((len(data), bool(fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT)))
+        return plain(file, data, at)
+
+    monkeypatch.setattr(os, "pwrite", watched)
+    header = bytes(PAGE)
+    assert written(folder, [header, SOURCE[: 4 << 20], b"tail"])[-4:] == b"tail"
+    if not any(direct for _, direct in flags):
+        pytest.skip("this file system has no direct writes")
+    assert (4 << 20, True) in flags  # in one piece, as it lies
+    assert flags[-1] == (4, False)
+
+
+def test_a_file_system_that_refuses_gets_plain_writes(folder, monkeypatch):
+    plain = os.pwrite
+
+    def refusing(file, data, at):
+        import fcntl
+
+        if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT:
+            raise OSError(22, "Invalid argument")
+        return plain(file, data, at)
+
+    monkeypatch.setattr(os, "pwrite", refusing)
+    assert written(folder, [SOURCE[: 3 << 20]]) == bytes(SOURCE[: 3 << 20])
+
+
+def test_a_spare_file_is_written_over(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_bytes(bytes(20 << 20))
+    assert is_spare(old)
+    with old.open("rb"):
+        assert not is_spare(old)  # somebody reads it
+    number = old.stat().st_ino
+    assert write_durably(new, [SOURCE[:5000]], "data", spare=old) == 5000
+    assert new.read_bytes() == bytes(SOURCE[:5000])
+    assert (new.stat().st_ino, old.exists()) == (number, False)
+    assert not is_spare(new)  # too small to be worth it
+
+
+def test_an_error_leaves_nothing_behind(tmp_path):
+    def chunks():
+        yield b"some"
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        write_durably(tmp_path / "file", chunks(), "data")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_is_used_again_when_the_one_before_is_done():
+    arena = Arena()
+    first = arena.turn(1 << 20)
+    second = arena.turn((1 << 20) - 5)
+    assert first.memory.obj is second.memory.obj
+    assert not first.ended.is_set()
+    first.done()
+    second.wait()
+    memory, give_back = arena.block(1 << 20)
+    again, _ = arena.block(1 << 20)
+    assert again.obj is not memory.obj
+    give_back()
+    assert arena.block(1 << 20)[0].obj is memory.obj
+
+
+def test_views_that_follow_each_other_are_one():
+    block = Arena().turn(1 << 20).memory
+    assert joined_views(block[:10], block[10:30]) == block[:30]
+    assert joined_views(block[:10], block[11:30]) is None
+    assert joined_views(memoryview(bytearray(4)), block[:4]) is None
+
+
+def test_children_can_drop_what_they_have_of_the_memory():
+    block = Arena().turn(1 << 20).memory
+    child = os.fork()
+    if child == 0:
+        del block
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    block[:5] = b"still"
