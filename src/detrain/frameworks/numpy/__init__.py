@@ -30,12 +30,16 @@ class Numpy(Bare):
     """Answers for numpy."""
 
     name = "numpy"
-    fast_words = staticmethod(philox_fill)
 
     def __init__(self) -> None:
         self._entropy_seed, self._entropy_count = 0, 0
         self._plain_entropy: Any = None
         self.followed: Callable[[int], int | None] | None = None
+
+    @property
+    def fast_words(self) -> Fill:
+        """numpy's own Philox."""
+        return philox_fill()
 
     def prepare(self) -> None:
         """Let generators that the program does not seed take their seed from the run's."""

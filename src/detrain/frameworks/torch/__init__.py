@@ -36,10 +36,14 @@ class Torch:
 
     name = "torch"
     transparent = frozenset({"_parameters", "_buffers", "_modules"})
-    fast_words: Fill | None = None
 
     def __init__(self) -> None:
         self._before: tuple[bool, bool, bool] | None = None
+
+    @property
+    def fast_words(self) -> Fill | None:
+        """None: torch's Philox has 32-bit words."""
+        return None
 
     @property
     def gradient(self) -> str:
