@@ -472,7 +472,7 @@ def measure(
     found: dict[str, list[Measured]] = {name: [] for name in who}
     for number in range(rounds + 1):
         for name in who:
-            block = Measured(warm=max(2, every))
+            block = Measured(warm=every + 3)
             with tempfile.TemporaryDirectory(prefix="detrain-bench-", dir=".") as folder:
                 gc.collect()
                 try:
