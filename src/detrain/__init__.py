@@ -25,11 +25,14 @@ from detrain.errors import (
     UnknownRun,
     UsageError,
 )
+from detrain.frameworks.keys import Key, Keyed, key, keyed
 from detrain.runtime.api import Loop, Run, loop, run
 
 __all__ = [
     "DamagedCheckpoint",
     "DetrainError",
+    "Key",
+    "Keyed",
     "Loop",
     "NewerFormat",
     "ProgramChanged",
@@ -40,6 +43,8 @@ __all__ = [
     "UnknownRun",
     "UsageError",
     "__version__",
+    "key",
+    "keyed",
     "loop",
     "run",
 ]

@@ -27,13 +27,13 @@ def killed_and_resumed(runner, script, crash="step:8"):
     return runner.run(script, "it", *OPTIONS)
 
 
-def test_a_sampler_that_draws_from_a_global_generator_in_the_midst_of_an_epoch(runner, program):
+def test_a_sampler_that_asks_the_system_in_the_midst_of_an_epoch(runner, program):
     script = program("""
         import detrain, random
         from torch.utils.data import DataLoader
         class Sampler:
             def __len__(self): return 12
-            def __iter__(self): return (random.randrange(20) for _ in range(12))
+            def __iter__(self): return (random.SystemRandom().randrange(20) for _ in range(12))
         x = []
         for b in detrain.loop(DataLoader(range(20), sampler=Sampler()), x=x):
             x.append(random.random())
@@ -45,11 +45,12 @@ def test_a_sampler_that_draws_from_a_global_generator_in_the_midst_of_an_epoch(r
     assert "generator of its own" in done.stderr
 
 
-def test_the_same_sampler_with_a_generator_of_its_own_is_exact(runner, program):
-    script = program("""
+@pytest.mark.parametrize("own", ["random", "random.Random(4)"])
+def test_the_same_sampler_with_a_generator_is_exact(runner, program, own):
+    script = program(f"""
         import detrain, random
         from torch.utils.data import DataLoader
-        own = random.Random(4)
+        own = {own}
         class Sampler:
             def __len__(self): return 12
             def __iter__(self): return (own.randrange(20) for _ in range(12))

@@ -127,6 +127,23 @@ def test_from_any_batch_of_any_epoch_on_twice_in_a_row(sampler, name, installed)
             assert rest == whole[epoch][skip:], (epoch, skip)
 
 
+OPTIONS = ("--save-every", "3", "--digest-every", "2")
+
+
+@pytest.mark.parametrize("args", [("2",), ("1", "spawn")], ids=" ".join)
+def test_a_killed_run_with_workers_goes_on_as_one_without(runner, args):
+    assert runner.run("noisy", "whole", *OPTIONS, "--seed", "1", args=("0",)).code == 0
+    for crash in ("step:5", "step:9"):
+        killed = runner.run("noisy", "it", *OPTIONS, "--seed", "1", crash=crash, args=args)
+        assert killed.code == -9, killed.stderr
+    done = runner.run("noisy", "it", *OPTIONS, "--seed", "1", args=args)
+    assert done.code == 0, done.stderr
+    assert any(runner.show("it")["resumes"])
+    assert runner.log("it") == runner.log("whole")
+    assert runner.run("noisy", "other", *OPTIONS, "--seed", "2", args=args).code == 0
+    assert runner.log("other") != runner.log("whole")
+
+
 class _Generator:
     def __init__(self, held):
         self.held = held

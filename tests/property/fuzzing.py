@@ -30,7 +30,7 @@ from detrain.capture.forms import FORMS
 from detrain.capture.restore import restore
 from detrain.capture.sound import check_tree
 from detrain.capture.walk import walk
-from detrain.checkpoint.commit import load_newest, publish, save_state, verified_arrays
+from detrain.checkpoint.commit import Lent, load_newest, publish, save_state, verified_arrays
 from detrain.checkpoint.manifest import Manifest, SavedLevel, SavedLoop
 from detrain.checkpoint.snapshot import take
 from detrain.checkpoint.store import LocalStore
@@ -92,6 +92,7 @@ def make_world():
         "calls": [functools.partial(scale, by=2), meter.history.append, scale, len],
         "iterators": [iter([1, 2, 3]), zip([1], [2], strict=False), map(scale, [1], [2])],
         "numbers": list(range(100)),
+        "shared": torch.arange(1000.0),
         "values": [range(3), Path("x"), torch.float32, torch.Size([1]), slice(1, 2)],
         "array": [bytearray(b"abc"), memoryview],
     }
@@ -101,9 +102,11 @@ def save(store):
     made = make_world()
     del made["calls"][1]  # a method of a built-in
     walked = walk(made, owns)
-    outer = walk({"meter": made["meter"], "numbers": made["numbers"], "views": made["views"]}, owns)
+    outer = walk({name: made[name] for name in ("meter", "numbers", "views", "shared")}, owns)
     first = save_state(store, take(outer.tree, outer.leaves), "00000001")
-    second = save_state(store, take(walked.tree, walked.leaves), "00000002", first.lends())
+    lent = Lent(first.lends(), first.files())
+    second = save_state(store, take(walked.tree, walked.leaves), "00000002", lent)
+    assert second.borrowed
     loops = (SavedLoop("main#0", "", first), SavedLoop("main#1", "", None))
     levels = (
         SavedLevel("main#2", 3, "entry", "", "", loops, first, (("time.time", ("f", "1.5")),)),

@@ -262,3 +262,23 @@ def test_who_lost_a_run_publishes_nothing(objects, run):
     with pytest.raises(RunLocked, match="took it over"):
         Pusher(objects, run, lease).push()
     assert whole_in(objects) == [1]
+
+
+def test_names_that_lead_elsewhere_are_not_fetched(objects, run, tmp_path):
+    commit(run, 1)
+    (run / "aside").mkdir()
+    (run / "aside" / "my notes (1).txt").write_text("mine")
+    (run / "aside" / "link").symlink_to("/etc/passwd")
+    Pusher(objects, run).push()
+    assert not [name for name in objects.list("it") if "link" in name]
+    plain = objects._fs._plain
+    for name in ("it/aside/../../../evil", "it//evil", "../evil/run.json", ".evil/run.json"):
+        plain.pipe_file(f"/courier/{name}", b"evil")
+    there = tmp_path / "there"
+    fetch_heads(objects, there)
+    fetch(objects, there / "it")
+    assert (there / "it" / "aside" / "my notes (1).txt").read_text() == "mine"
+    assert not list(tmp_path.rglob("*evil*"))
+    for name in plain.find("/"):
+        if "evil" in name:
+            plain.rm_file(name)

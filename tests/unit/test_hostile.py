@@ -77,6 +77,7 @@ HOSTILE = {
     "objects without paths": {"tree": StateTree((), (Node("list"),), ())},
     "a field twice": {"tree": tree(Node("object", fields=(("a", 0), ("a", 0))))},
     "a root twice": {"tree": StateTree((("a", 0), ("a", 0)), (Node("list"),), ("",))},
+    "an answer that is none": {"observed": (("time.time", ("f", "x")),)},
     "a constant that is none": {"tree": tree(Node("list", items=(("i", "x"),)))},
     "a negative shape": {
         "tree": tree(Node("array", array=ArrayFacts("torch", "float32", (-1, -4), "x", 0))),
@@ -94,6 +95,13 @@ def test_a_manifest_that_says_what_none_can(what):
     raw = encode_manifest(manifest(**HOSTILE[what]))
     with pytest.raises(DamagedCheckpoint, match=r"it\.json: is not a manifest"):
         decode_manifest(raw, "it.json")
+
+
+def test_one_file_for_two_states():
+    one, other = manifest(digests={"x": DIGEST}), manifest(digests={"x": "1" * 32})
+    both = msgspec.structs.replace(one, levels=one.levels + other.levels)
+    with pytest.raises(DamagedCheckpoint, match="two states"):
+        decode_manifest(encode_manifest(both), "it.json")
 
 
 def test_deep_nesting_is_an_error_not_a_crash():

@@ -28,8 +28,9 @@ def test_exported_names_are_frozen():
     import detrain
 
     assert sorted(detrain.__all__) == [
-        "DamagedCheckpoint", "DetrainError", "Loop", "NewerFormat", "ProgramChanged",
-        "ResumeMismatch", "Run", "RunLocked", "UncapturableState", "UnknownRun", "UsageError",
-        "__version__", "loop", "run",
+        "DamagedCheckpoint", "DetrainError", "Key", "Keyed", "Loop", "NewerFormat",
+        "ProgramChanged", "ResumeMismatch", "Run", "RunLocked", "UncapturableState",
+        "UnknownRun", "UsageError",
+        "__version__", "key", "keyed", "loop", "run",
     ]  # fmt: skip
     assert all(hasattr(detrain, name) for name in detrain.__all__)

@@ -217,7 +217,10 @@ class Calls(Rows):
         ordered = bool(receiver.of("sequence")) and "builtins.set" not in receiver.of("made")
         row = None
         if not ways or not receiver.of("held"):
-            row = rows_named(name, self.facts.packages, ordered=ordered)
+            # What surely is a list, a tuple or a dictionary has no methods of libraries.
+            plain = bool(receiver.tags) and all(tag[0] == "sequence" for tag in receiver.tags)
+            packages = frozenset[str]() if plain else self.facts.packages
+            row = rows_named(name, packages, ordered=ordered)
         if row is not None:
             with self.block() as block:
                 value = self._apply(row, row.name, receiver, given, node)

@@ -269,6 +269,10 @@ class Cells:
         """All cells that are not variables."""
         return self._numbering.union(map(self.fields, self._objects.all_sites()))
 
+    def makes(self, site: int) -> bool:
+        """Whether an op of the program makes objects: what is read may be written otherwise."""
+        return self._objects.knows(site)
+
     def object(self, site: int) -> int:
         """The op by which the objects that an op makes are known: itself, or one for many."""
         return self._objects.site(site)

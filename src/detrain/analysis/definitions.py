@@ -6,7 +6,7 @@ import ast
 
 from detrain.analysis.assignments import Assignments
 from detrain.analysis.given import Arguments
-from detrain.analysis.scopes import Scope, last_name
+from detrain.analysis.scopes import Scope, imported_from, last_name
 from detrain.analysis.values import Class, Value
 
 __all__ = ["Definitions"]
@@ -98,7 +98,7 @@ class Definitions(Assignments):
             if name != "*":
                 self._imported(name, self.scope.imports.get(name, name))
                 continue
-            module = self.modules.get(self.scope.imports.get("*", "").removesuffix(".*"))
+            module = self.modules.get(imported_from(node, self.scope.module))
             for each in sorted(module.scope.bound) if module is not None else ():
                 # What a star brings in is bound as if it were written out.
                 if not each.startswith("_"):

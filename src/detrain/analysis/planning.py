@@ -51,7 +51,7 @@ from detrain.analysis.program import (
 from detrain.analysis.scopes import Module, Scope
 from detrain.analysis.types import Cause
 from detrain.analysis.values import DEFINITIONS
-from detrain.plan import Action, Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
+from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
 
 __all__ = ["Variable", "plan_python", "trained_cells"]
 
@@ -106,7 +106,7 @@ def trained_cells(source: Source, cells: Cells) -> CellSet:
     """The cells of models, optimizers and the like, with all that they hold."""
     found: set[Cell] = set()
     for site, kind in source.lowered.kinds.items():
-        if kind in _TRAINED:
+        if kind in _TRAINED and cells.makes(site):
             found.update(cell for cell in cells.fields(site) if cell[2] != OWN)
     return cells.below(cells.set(found))
 
@@ -133,6 +133,7 @@ class _Planning:
         self._words: dict[Set[Cause], tuple[str, ...]] = {}
         self._varying = causes.everywhere & {each for each in causes.everywhere if _varies(each)}
         self._found: dict[tuple[str, ...], list[Variable]] = {}
+        self._parted: dict[str, list[Part]] = {}
         self._once = _made_once(source.program, source.lowered.given_away)
 
     def _trains_at(self, span: Span) -> bool:
@@ -340,8 +341,14 @@ class _Planning:
                 why = f"saved, but not compared: the {what} reaches it"
                 yield PlanItem(path, "restore", why, line, file, compared=False)
 
-    def _parts(self, variable: Variable) -> Iterator[Part]:
+    def _parts(self, variable: Variable) -> list[Part]:
         """A variable, its fields, and theirs."""
+        found = self._parted.get(variable.place)
+        if found is None:
+            found = self._parted[variable.place] = list(self._parts_below(variable))
+        return found
+
+    def _parts_below(self, variable: Variable) -> Iterator[Part]:
         todo = [(variable.place, variable.cell, 0, frozenset[Cell]())]
         seen = {variable.cell}
         while todo:
@@ -410,7 +417,7 @@ class _Planning:
                 continue
             if variable.cell in level.changed and variable.cell not in wanted:
                 continue  # it is written before it is read: nothing is got at through it
-            parts = list(self._parts(variable))
+            parts = self._parts(variable)
             if any(part.again & wanted for part in parts):
                 # One cell by two paths: which object it is of is not known.
                 parts = [Part(variable.place, set(whole), frozenset(), set())]
@@ -530,10 +537,17 @@ class _Planning:
             if cause.kind == "world" and cause.what in _KEPT:
                 why = f"the {cause.what} reaches what is trained, or decides which way it goes"
                 yield PlanItem(print_op(op), "record", why, op.span.line, op.span.file)
-            elif cause.kind == "race" and not _is_loader(op):
-                action: Action = "rekey" if isinstance(op, Draw) else "refuse"
-                why = "its bits depend on the order in which parallel work is done"
-                yield PlanItem(print_op(op), action, why, op.span.line, op.span.file)
+            elif cause.kind == "race" and not _is_loader(op) and not isinstance(op, Draw):
+                yield PlanItem(print_op(op), "refuse", _RACED, op.span.line, op.span.file)
+        # A draw moves a generator that others draw from, whatever becomes of the number.
+        raced = {cause.site for cause in self._causes.everywhere if cause.kind == "race"}
+        for site in raced:
+            op = ops.get(site)
+            if isinstance(op, Draw) and op.span is not None:
+                yield PlanItem(print_op(op), "rekey", _RACED, op.span.line, op.span.file)
+
+
+_RACED = "its bits depend on the order in which parallel work is done"
 
 
 def _is_loader(op: Op) -> bool:

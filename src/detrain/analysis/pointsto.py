@@ -58,6 +58,10 @@ class PointsTo:
             site = self._one[site]
         return site
 
+    def knows(self, site: int) -> bool:
+        """Whether an op makes objects."""
+        return self.site(site) in self._fields
+
     def is_alone(self, site: int) -> bool:
         """Whether no other op's objects are taken for those of this one."""
         return site not in self._one and site not in self._crowds

@@ -14,7 +14,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["COMPREHENSION", "Code", "Module", "Scope", "last_name", "own_nodes", "read_modules"]
+__all__ = [
+    "COMPREHENSION",
+    "Code",
+    "Module",
+    "Scope",
+    "imported_from",
+    "last_name",
+    "own_nodes",
+    "read_modules",
+]
 
 Code = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -184,6 +193,17 @@ def _in_order(modules: dict[str, Module]) -> list[Module]:
     return list(done.values())
 
 
+def imported_from(node: ast.ImportFrom, module: Module) -> str:
+    """The absolute name of what a module imports from."""
+    base = node.module or ""
+    if not node.level:
+        return base
+    package = module.name.split(".")
+    is_package = Path(module.path).name == "__init__.py"
+    keep = len(package) - node.level + is_package
+    return ".".join([*package[: max(keep, 0)], *([base] if base else [])])
+
+
 class _Collect(ast.NodeVisitor):
     """Fills the scopes of a module: what each binds, declares and imports."""
 
@@ -259,14 +279,13 @@ class _Collect(ast.NodeVisitor):
             self._scope.imports.setdefault(f" {alias.name}", alias.name)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        base = node.module or ""
-        if node.level:
-            package = self._module.name.split(".")
-            is_package = Path(self._module.path).name == "__init__.py"
-            keep = len(package) - node.level + is_package
-            base = ".".join([*package[: max(keep, 0)], *([base] if base else [])])
+        base = imported_from(node, self._module)
         for alias in node.names:
             name = alias.asname or alias.name
+            if name == "*":
+                # No name, but a module that runs first. There may be several.
+                self._scope.imports[f" {base}.*"] = base
+                continue
             self._scope.bound.add(name)
             self._scope.imports[name] = f"{base}.{alias.name}" if base else alias.name
 

@@ -46,6 +46,7 @@ from detrain.capture.objects import (
     StateDictForm,
     ValueForm,
 )
+from detrain.capture.outcomes import OUTCOMES, OutcomeForm, has_outcome
 from detrain.errors import UncapturableState
 from detrain.frameworks import find
 
@@ -69,6 +70,7 @@ FORMS: dict[str, Form] = {
         NamedForm(),
         ObjectForm(),
         OpaqueForm(),
+        OutcomeForm(),
         PartialForm(),
         HeldForm(),
         IteratorForm(),
@@ -165,6 +167,8 @@ def is_standing(obj: Any) -> bool:
     """Whether an object is a part of the process, not of the program's state."""
     kind = type(obj)
     module = kind.__module__
+    if isinstance(obj, OUTCOMES):
+        return not has_outcome(obj)
     if isinstance(obj, _STANDING) or module.partition(".")[0] in _STANDING_MODULES:
         return True
     if isinstance(obj, threading.Thread) and not obj.is_alive():
@@ -239,6 +243,8 @@ def _form_of(obj: Any, kind: type[Any], path: str, frameworks: tuple[Framework, 
             return form
     if is_standing(obj):
         return FORMS["standing"]
+    if isinstance(obj, OUTCOMES):
+        return FORMS["outcome"]
     for classes, reason, action in _REFUSED:
         if isinstance(obj, classes):
             raise UncapturableState(path, type_name(kind), reason, action)

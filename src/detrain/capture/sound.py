@@ -47,7 +47,7 @@ _FAMILIES: dict[str, type[Any]] = {
     "enum": enum.Enum,
 }
 
-_ITEMS = {"method": 2, "partial": 3, "generator": 1, "state_dict": 1, "position": 2}
+_ITEMS = {"method": 2, "partial": 3, "generator": 1, "state_dict": 1, "position": 2, "outcome": 1}
 """How many items nodes of a form have."""
 
 _COMPUTE = frozenset(

@@ -68,9 +68,15 @@ def _troubles(manifest: Manifest) -> Iterator[str]:
     for name in manifest.files:
         if "\0" in name or not name.startswith("/") or {"..", ".", ""} & {*name.split("/")[1:]}:
             yield f"{name!r}, a file of the program, is not an absolute path"
+    answers = (*manifest.observed, *(each for lv in manifest.levels for each in lv.observed))
+    yield from _bad_refs((answer for _, answer in answers), 0, "an answer of the world")
     yield from _bad_counts({f"iteration of {lv.site!r}": lv.iteration for lv in manifest.levels})
     sizes: dict[str, int] = {}
+    contents: dict[str, object] = {}
     for state in manifest.states():
+        content = (state.digests, state.borrowed)
+        if contents.setdefault(state.file, content) != content:
+            yield f"{state.file} is the file of two states"
         yield from _state_troubles(state)
         for name, size in (
             (state.file, state.bytes),

@@ -45,6 +45,7 @@ __all__ = ["run"]
 )
 @click.option("--no-plan", is_flag=True, help="Save all that is reachable, needed or not.")
 @click.option("--audit", is_flag=True, help="Watch after every checkpoint what it left out.")
+@click.option("--unordered", is_flag=True, help="Give results of pools as they are done.")
 @click.option("--quiet", is_flag=True, help="Say nothing but what needs attention.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -66,6 +67,7 @@ def run(
     root: str | None,
     no_plan: bool,
     audit: bool,
+    unordered: bool,
     quiet: bool,
 ) -> None:
     """Run SCRIPT with ARGS. The same command line resumes an unfinished run, and otherwise starts a
@@ -87,7 +89,7 @@ def run(
         version=__version__,
         address=runs_address(root),
     )
-    options = Options(quiet=quiet, use_plan=not no_plan, audit=audit).typing(
+    options = Options(quiet=quiet, use_plan=not no_plan, audit=audit, unordered=unordered).typing(
         save_every=save_every,
         budget=budget,
         grace=grace,

@@ -93,6 +93,9 @@ class Follower(Protocol):
     name: str
     """The framework's."""
 
+    asked: int
+    """How many seeds were asked for at this address, by generators that are made without one."""
+
     def begin(self) -> None:
         """Remember where the generators stand."""
 
@@ -197,6 +200,9 @@ class Framework(Protocol):
 
     def is_generator(self, obj: Any) -> bool:
         """Whether an object is a generator of random numbers that can be put into a state."""
+
+    def generator_at(self, address: Address) -> Any:
+        """A new generator object at the first number of an address."""
 
     def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
         """Put a generator object to the first number of an address."""

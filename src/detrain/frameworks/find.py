@@ -15,7 +15,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from detrain.frameworks import stdlib
+from detrain.frameworks import calls, stdlib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,8 +70,10 @@ def loaded() -> tuple[Framework, ...]:
 
 
 def positions_now() -> Positions:
-    """Where the global generators of all frameworks stand."""
-    return {framework.name: framework.positions() for framework in loaded()}
+    """Where the global generators of all frameworks stand, and how often pools were called."""
+    positions = {framework.name: framework.positions() for framework in loaded()}
+    called = calls.CALLS.position()
+    return {**positions, calls.NAME: called} if called else positions
 
 
 def memory_at(address: int, nbytes: int) -> memoryview:
@@ -95,6 +97,7 @@ def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:
     for framework in loaded():
         if framework.name in positions:
             framework.reposition(positions[framework.name])
+    calls.CALLS.put(positions.get(calls.NAME, {}))
 
 
 def _is_complete(module: ModuleType | None) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
 from detrain.frameworks.mersenne import WORDS, Twister
-from detrain.rng import HELD, entropy
+from detrain.rng import HELD, entropy, fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +62,12 @@ class Stdlib(Bare):
     def is_generator(self, obj: Any) -> bool:
         """A `random.Random`; one that draws from the system has no state."""
         return isinstance(obj, random.Random) and not isinstance(obj, random.SystemRandom)
+
+    def generator_at(self, address: Address) -> Any:
+        """A `random.Random`."""
+        made = random.Random(0)
+        self.rekey(made, address, fill)
+        return made
 
     def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
         """Put a `random.Random` to the first number of an address."""
@@ -127,7 +133,7 @@ class _RandomFollower:
         self._twister = Twister(_GLOBAL)
         self._before: Any = None
         self._address: Address | None = None
-        self._asked = 0
+        self.asked = 0
 
     def begin(self) -> None:
         self._before = self._twister.state(), vars(random.Random)["seed"]
@@ -141,7 +147,7 @@ class _RandomFollower:
         random.Random.seed = seed  # type: ignore[method-assign, assignment]
 
     def follow(self, address: Address, words: memoryview) -> None:
-        self._address, self._asked = address, 0
+        self._address, self.asked = address, 0
         self._twister.put(words)
 
     def end(self) -> None:
@@ -152,8 +158,8 @@ class _RandomFollower:
     def _entropy(self) -> int | None:
         if self._address is None:
             return None
-        self._asked += 1
-        return entropy(self._address, 0, self._asked, 256)
+        self.asked += 1
+        return entropy(self._address, 0, self.asked, 256)
 
 
 _GLOBAL: random.Random = vars(random)["_inst"]

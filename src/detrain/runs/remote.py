@@ -30,6 +30,8 @@ __all__ = [
     "fetch",
     "fetch_heads",
     "is_local_only",
+    "present",
+    "runs_in",
     "staging_root",
     "step_of",
     "version_here",
@@ -43,7 +45,7 @@ LEASE = "lease.json"
 _LOCAL_ONLY = ("lock", "owner.json", "outbox/", "scratch/", "synced.json", LEASE)
 _OUTCOME = "outcome.json"
 _MANIFEST = re.compile(r"checkpoints/(\d{10})\.json", re.ASCII)
-_SAFE = re.compile(r"[\w+-][\w.+-]*(/[\w+-][\w.+-]*)*", re.ASCII)
+_RUN = re.compile(r"\w[\w.+-]*", re.ASCII)
 
 Version = tuple[bool, int]
 """How far a run is: whether it is complete, and the step of its newest checkpoint."""
@@ -135,12 +137,17 @@ class Synced:
         return facts.st_size, facts.st_mtime_ns
 
 
+def _stays_below(path: str) -> bool:
+    """Whether a path, which anybody may have chosen, stays in the folder that it is put below."""
+    return "\0" not in path and not {"", ".", ".."} & {*path.split("/")}
+
+
 def runs_in(objects: Objects, below: str = "") -> dict[str, dict[str, Found]]:
     """The runs of a store, each with the objects of its folder by their paths in it."""
     runs: dict[str, dict[str, Found]] = {}
     for name, found in objects.list(below).items():
         run, _, path = name.partition("/")
-        if path and _SAFE.fullmatch(run) and _SAFE.fullmatch(path):
+        if path and _RUN.fullmatch(run) and _stays_below(path):
             runs.setdefault(run, {})[path] = found
     return {run: files for run, files in runs.items() if "run.json" in files}
 
@@ -202,4 +209,8 @@ def _files(folder: Path) -> list[str]:
 
 def present(folder: Path, wanted: Callable[[str], bool]) -> list[str]:
     """The files of a run's folder that are wanted in the store, sorted."""
-    return [path for path in _files(folder) if not is_local_only(path) and wanted(path)]
+    return [
+        path
+        for path in _files(folder)
+        if not is_local_only(path) and wanted(path) and not (folder / path).is_symlink()
+    ]

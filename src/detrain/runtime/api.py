@@ -103,6 +103,7 @@ def _open(
         plan=plan,
         use_plan=options.use_plan,
         mirror=mirror,
+        unordered=options.unordered,
     )
     session = Session(opening, options)
     session.attempt.start()

@@ -38,6 +38,7 @@ from detrain.world.answers import Answers
 from detrain.world.files import Files
 from detrain.world.observe import Observation, Observer
 from detrain.world.output import OutputLog
+from detrain.world.pools.install import Pools
 from detrain.world.trackers import flush_trackers, go_on_with
 
 __all__ = ["Attempt", "Opening"]
@@ -60,6 +61,7 @@ class Opening:
     use_plan: bool = True
     mirror: Mirror | None = None
     """Brings what is committed to the store that the run lives in."""
+    unordered: bool = False
 
     @property
     def plan_digest(self) -> str:
@@ -119,6 +121,9 @@ class Attempt:
             )
             if before:
                 self._refuse_foreign(self._files)
+        # With or without it, pools are asked in the same order, so that their draws are the same.
+        plan = opening.plan if opening.use_plan else None
+        self._pools = Pools(opening.owns, plan, self.attention, unordered=opening.unordered)
         self._frameworks: list[Framework] = []
         self._watch = find.ImportWatch(self._arrived)
         self._seed = self.record.seed
@@ -148,6 +153,7 @@ class Attempt:
             self._observer.start(rebuilding=self.manifest is not None)
         for framework in find.loaded():
             self._arrived(framework)
+        self._pools.start()
         self.notices.say(self._greeting())
 
     def seed(self, seed: int) -> None:
@@ -258,6 +264,7 @@ class Attempt:
             )
         finally:
             self._watch.stop()
+            self._pools.stop()
             if self._observer is not None:
                 self._observer.stop()
             if self._files is not None:

@@ -1,4 +1,4 @@
-"""How a run is to be worked on; nothing here changes the bits."""
+"""How a run is to be worked on; nothing here changes the bits, unless it says so."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ class Options:
     """Whether checkpoints leave out what the plan of the program says is not needed."""
     audit: bool = False
     """Whether that is watched after every checkpoint, rather than after a loop's first."""
+    unordered: bool = False
+    """Whether pools give results as they are done; this one may change the bits of a program."""
     typed: frozenset[str] = frozenset()
     """Options typed on the command line: what the program asks for changes others only."""
 

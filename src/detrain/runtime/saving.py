@@ -23,6 +23,7 @@ from detrain.runtime.committing import Committing, LevelParts, LoopParts, Marks,
 from detrain.runtime.level import flat_observations
 from detrain.runtime.planned import GRADIENTS
 from detrain.runtime.watch import Verdict
+from detrain.world.pools import idle
 
 if TYPE_CHECKING:
     from detrain.checkpoint.manifest import Manifest
@@ -55,6 +56,12 @@ def obstacle(
                     f"{name!r}, which the loop {' '.join(path)} declared, is not declared by "
                     f"the loop {level.site} (line {level.line}) or around it"
                 )
+    tasks = idle.settle()
+    if tasks:
+        return (
+            f"{tasks} tasks that the program gave to a pool are not done, and what they do can't "
+            "be saved. Give a pool tasks that end, or take their results before the next iteration"
+        )
     children = _own_children()
     if children:
         return (
@@ -79,12 +86,13 @@ def obstacle(
 
 
 def _own_children() -> int:
-    """How many processes are running that the program started, other than to load data."""
+    """How many processes are running that the program started, other than workers that wait."""
     multiprocessing = sys.modules.get("multiprocessing")
     if multiprocessing is None:
         return 0
     loading = {pid for framework in find.loaded() for pid in framework.workers()}
-    return sum(child.pid not in loading for child in multiprocessing.active_children())
+    waiting = loading | idle.workers()
+    return sum(child.pid not in waiting for child in multiprocessing.active_children())
 
 
 @dataclass(frozen=True)

@@ -374,7 +374,9 @@ class Session:
             if signals.ends:
                 self.notices.say(f"{signals.asked}: ending; the same command goes on from here")
                 raise Preempted(EXIT_CODE)
-            self.notices.say(f"{signals.asked}: the checkpoint of step {saving.newest} is there")
+            newest = max(saving.newest, saving.resumed_at)
+            there = f"the checkpoint of step {newest} is there" if newest >= 0 else "none is taken"
+            self.notices.say(f"{signals.asked}: {there}")
             signals.done()
         elif saving.last_step >= signals.since:
             signals.since = self.step  # it could not be written: the next one may be

@@ -12,7 +12,7 @@ from numpy.random import bit_generator
 
 from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
-from detrain.frameworks.numpy.keyed import NumpyFollower, philox_fill, rekey
+from detrain.frameworks.numpy.keyed import NumpyFollower, generator_at, philox_fill, rekey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,6 +93,10 @@ class Numpy(Bare):
     def is_generator(self, obj: Any) -> bool:
         """A `Generator`, a bit generator or a legacy `RandomState`."""
         return isinstance(obj, _GENERATORS)
+
+    def generator_at(self, address: Address) -> Any:
+        """A `Generator` that is driven by Philox itself."""
+        return generator_at(address)
 
     def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
         """Put a generator object to the first number of an address."""

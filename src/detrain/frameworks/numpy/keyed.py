@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from detrain.rng import Address, Fill
 
-__all__ = ["NumpyFollower", "philox_fill", "rekey"]
+__all__ = ["NumpyFollower", "generator_at", "philox_fill", "rekey"]
 
 _WORDS = 312
 _COUNTER, _KEY = struct.Struct("=4Q"), struct.Struct("=2Q")
@@ -88,6 +88,13 @@ def _slow_philox(address: Address, lane: int, count: int) -> Any:
     return generator.random_raw(count)
 
 
+def generator_at(address: Address) -> Any:
+    """A generator whose numbers are those of the lane of objects' own generators."""
+    driver: Any = np.random.Philox(0)
+    driver.state = _philox_state(address, rng.HELD)
+    return np.random.Generator(driver)
+
+
 class _Owner(Protocol):
     """Who is asked for seeds of generators that are made without one."""
 
@@ -111,7 +118,7 @@ class NumpyFollower:
         self._spare = _spare_memory()
         self._before: Any = None
         self._address: Address | None = None
-        self._asked = 0
+        self.asked = 0
         self._thread = 0
 
     def begin(self) -> None:
@@ -125,7 +132,7 @@ class NumpyFollower:
 
     def follow(self, address: Address, words: memoryview) -> None:
         """Begin anew."""
-        self._address, self._asked = address, 0
+        self._address, self.asked = address, 0
         self._put(words)
         if self._spare is None:
             # This is also what forgets a spare normal number.
@@ -143,8 +150,8 @@ class NumpyFollower:
     def _entropy(self, bits: int) -> int | None:
         if self._address is None or threading.get_ident() != self._thread:
             return None
-        self._asked += 1
-        return rng.entropy(self._address, 1, self._asked, bits)
+        self.asked += 1
+        return rng.entropy(self._address, 1, self.asked, bits)
 
 
 def _spare() -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from detrain import rng
 from detrain.frameworks.torch import following, generators, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
 from detrain.frameworks.torch.still import StillTensors
@@ -90,7 +91,8 @@ class Torch:
 
     def pin(self, fingerprint: Mapping[str, str]) -> None:
         """The number of threads decides how sums are split."""
-        threads = int(fingerprint.get("torch threads", "0"))
+        found = fingerprint.get("torch threads", "0")
+        threads = int(found) if found.isascii() and found.isdigit() and len(found) < 5 else 0
         if threads and threads != torch.get_num_threads():
             torch.set_num_threads(threads)
 
@@ -168,6 +170,12 @@ class Torch:
     def is_generator(self, obj: Any) -> bool:
         """A `torch.Generator`."""
         return isinstance(obj, torch.Generator)
+
+    def generator_at(self, address: Address) -> Any:
+        """A `torch.Generator` of the CPU."""
+        made = torch.Generator()
+        following.rekey(made, address, rng.fill)
+        return made
 
     def rekey(self, obj: Any, address: Address, fill: Fill) -> None:
         """Put a `torch.Generator` to the first number of an address."""

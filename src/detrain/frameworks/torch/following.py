@@ -55,6 +55,7 @@ class TorchFollower:
     """The default generator of the CPU."""
 
     name = "torch"
+    asked = 0
 
     def __init__(self) -> None:
         self._state = _State()

@@ -74,14 +74,18 @@ class GradientWatch:
         self._handles = [register_optimizer_step_pre_hook(self._steps)]
         self._nodes: list[Any] = []  # a node, and the hook on it, live as long as somebody holds it
         _begin(self)
-        usual, is_python = _usual_holders(), _is_read_in_python_only()
+        usual = _usual_holders() if _is_read_in_python_only() else ()
+        telling: dict[type, bool] = {}
         for tensor in tensors:
             gradient = gradient_of(tensor)
             if gradient is None:
                 continue
             reference = weakref.ref(gradient)
             del gradient
-            alone = is_python and _asks_us(tensor) and bool(usual) and _holders(tensor) == usual
+            kind = type(tensor)
+            if kind not in telling:
+                telling[kind] = _tells_us(kind)
+            alone = bool(usual) and telling[kind] and _holders(tensor) == usual
             self._stale[id(tensor)] = _Stale(tensor, reference, alone)
             if tensor.requires_grad:
                 node = get_gradient_edge(tensor).node
@@ -187,9 +191,9 @@ def _place(frame: FrameType) -> str:
 # ---------------------------------------------------------------- who else could see it
 
 
-def _asks_us(tensor: torch.Tensor) -> bool:
-    """Whether to ask a tensor for its gradient is to ask `_TELLING`."""
-    return all(inspect.getattr_static(type(tensor), name) is _TELLING for name in _NAMES)
+def _tells_us(kind: type) -> bool:
+    """Whether to ask a tensor of a class for its gradient is to ask `_TELLING`."""
+    return all(inspect.getattr_static(kind, name) is _TELLING for name in _NAMES)
 
 
 def _is_read_in_python_only() -> bool:

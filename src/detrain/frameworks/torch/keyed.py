@@ -172,11 +172,13 @@ def given_back(data: Any) -> Any:
 class KeyedStream(IterableDataset[Any]):
     """An iterable dataset whose draws for an element are keyed by its number in its worker."""
 
-    def __init__(self, dataset: Any, collate: Callable[[Any], Any], seed: int) -> None:
+    def __init__(
+        self, dataset: Any, collate: Callable[[Any], Any], seed: int, start: tuple[int, int]
+    ) -> None:
         self.dataset, self.collate, self.seed = dataset, collate, seed
         self._circumstances = Circumstances.now()
         self._keyer: Keyer | None = None
-        self._collated = 0
+        self.given, self.collations = start
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_keyer": None}
@@ -189,19 +191,19 @@ class KeyedStream(IterableDataset[Any]):
         return len(self.dataset)
 
     def __iter__(self) -> Iterator[Any]:
-        numbers = iter(range(_WORD))
-        elements = self._keyed(next(numbers), iter, self.dataset)
-        for number in numbers:
+        elements = self._keyed(0, iter, self.dataset)
+        while True:
             try:
-                element = self._keyed(number, next, elements)
+                element = self._keyed(self.given + 1, next, elements)
             except StopIteration:
                 return
+            self.given += 1
             yield element
 
     def collated(self, data: Any) -> Any:
         """The program's `collate_fn`, keyed by the number of the batch in its worker."""
-        self._collated += 1
-        return self._keyed(self._collated, self.collate, data, stream=_COLLATE)
+        self.collations += 1
+        return self._keyed(self.collations, self.collate, data, stream=_COLLATE)
 
     def _keyed(
         self, number: int, work: Callable[..., Any], *given: Any, stream: int = _STREAM

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["STANDING", "LoaderIterator", "install", "uninstall", "workers"]
 
+_KEPT = 8
+"""Of how many batches a stream's place is kept: a checkpoint is published a little later."""
+
 STANDING = (_BaseDataLoaderIter, RemovableHandle)
 
 _plain_iter: Callable[[DataLoader[Any]], Iterator[Any]] = DataLoader.__iter__
@@ -64,12 +67,14 @@ class LoaderIterator:
         self._own_made_at = [held.text_of(each) for each in self._own]
         self._inner: Iterator[Any] | None = None
         self._indices: Indices | None = None
+        self._stream: KeyedStream | None = None
+        self._saved: dict[int, str] = {}
         self._make()
         _ITERATORS.add(self)
 
     def _make(self) -> None:
         """Do what is done when the program makes an iterator: start the sampler, draw a seed."""
-        self._inner = None
+        self._inner, self._stream, self._start = None, None, (0, 0)
         if self.by_index:
             sampler, batched = self.loader._index_sampler, self.loader._auto_collation
             ahead = self.loader.num_workers > 0
@@ -99,6 +104,8 @@ class LoaderIterator:
         self.produced += 1
         if self._indices is not None:
             self._indices.delivered(self.produced)
+        else:
+            self._note_stream()
         return item
 
     def __getattr__(self, name: str) -> Any:
@@ -127,6 +134,7 @@ class LoaderIterator:
             "made_at": self._made_at,
             "begun_at": self._indices.begun_at if self._indices is not None else None,
             "own": list(self._own_made_at),
+            "streams": {str(at): text for at, text in self._saved.items()},
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -144,14 +152,38 @@ class LoaderIterator:
         try:
             self._make()
             if self._indices is None:
-                for _ in range(skip):
-                    next(self)
-            elif begun_at is not None or skip:
+                self._pass_over(skip, state.get("streams", {}))
+            elif skip:
+                # Before the first batch there is nothing to begin: asking for it will.
                 reposition(stand if begun_at is None else begun_at)
                 self._indices.begin(skip)
         finally:
             reposition(stand)
         self.produced = skip
+
+    def _note_stream(self) -> None:
+        """Keep what a stream says of where it is, if it does, for the last batches."""
+        save = getattr(self.loader.dataset, "state_dict", None)
+        if self._stream is None or self.loader.num_workers or not callable(save):
+            return
+        place = {"at": save(), "start": (self._stream.given, self._stream.collations)}
+        try:
+            self._saved[self.produced] = json.dumps(place)
+        except TypeError:
+            return  # more than plain data: its elements are consumed again instead
+        self._saved.pop(self.produced - _KEPT, None)
+
+    def _pass_over(self, skip: int, saved: Mapping[str, str]) -> None:
+        """Be further on in a stream: by its own account of that place, or by consuming it."""
+        load = getattr(self.loader.dataset, "load_state_dict", None)
+        text, self._saved = saved.get(str(skip)), {}
+        if text is None or self.loader.num_workers or not callable(load):
+            for _ in range(skip):
+                next(self)
+            return
+        place = json.loads(text)
+        load(place["at"])
+        self._start, self._saved = tuple(place["start"]), {skip: text}
 
     def origin(self) -> str:
         """Where all generators stood when the iterator was made, and when it was begun."""
@@ -202,7 +234,14 @@ class LoaderIterator:
         # Batches that come as they are ready would come in another order each time.
         replaced = {"worker_init_fn": start, "in_order": True}
         if self._indices is None:
-            stream = KeyedStream(loader.dataset, loader.collate_fn, self._seed)
+            if loader.num_workers > 1:
+                _say_once(
+                    "an iterable dataset is split by its workers: its elements, and what is drawn "
+                    "for them, depend on num_workers. With a Dataset (__getitem__ and __len__) "
+                    "they do not"
+                )
+            stream = KeyedStream(loader.dataset, loader.collate_fn, self._seed, self._start)
+            self._stream = stream
             return {**replaced, "dataset": stream, "collate_fn": stream.collated}
         batched = loader._auto_collation
         return {

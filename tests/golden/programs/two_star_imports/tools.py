@@ -1,0 +1,5 @@
+import time
+
+
+def since(start):
+    return f"{time.time() - start:.1f} s"
