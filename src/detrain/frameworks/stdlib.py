@@ -49,6 +49,11 @@ class Stdlib(Bare):
         version, words, spare = random.getstate()
         return {"global": f"{version} {spare!r} {array('I', words).tobytes().hex()}"}
 
+    def stand(self) -> bytes:
+        """The words as they lie in memory, and the spare normal number."""
+        words, spare = Twister(_GLOBAL).state()[:2]
+        return (words if isinstance(words, bytes) else repr(words).encode()) + repr(spare).encode()
+
     def reposition(self, positions: Mapping[str, str]) -> None:
         """Put `random` back."""
         version, spare, words = positions["global"].split(" ")

@@ -12,7 +12,13 @@ from numpy.random import bit_generator
 
 from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
-from detrain.frameworks.numpy.keyed import NumpyFollower, generator_at, philox_fill, rekey
+from detrain.frameworks.numpy.keyed import (
+    NumpyFollower,
+    generator_at,
+    philox_fill,
+    rekey,
+    stand,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,6 +86,10 @@ class Numpy(Bare):
             "global": f"{name} {pos} {has_gauss} {float(gauss)!r} {words}",
             "seeds": f"{self._entropy_seed} {self._entropy_count}",
         }
+
+    def stand(self) -> bytes:
+        """The legacy global generator's; not how many seeds were given out, as none sets that."""
+        return stand()
 
     def reposition(self, positions: Mapping[str, str]) -> None:
         """Put the legacy global generator back."""

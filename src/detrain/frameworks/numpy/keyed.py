@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from detrain.rng import Address, Fill
 
-__all__ = ["NumpyFollower", "generator_at", "philox_fill", "rekey"]
+__all__ = ["NumpyFollower", "generator_at", "philox_fill", "rekey", "stand"]
 
 _WORDS = 312
 _COUNTER, _KEY = struct.Struct("=4Q"), struct.Struct("=2Q")
@@ -150,6 +150,15 @@ class NumpyFollower:
             return None
         self.asked += 1
         return rng.entropy(self._address, 1, self.asked, bits)
+
+
+def stand() -> bytes:
+    """Where `numpy.random` stands."""
+    driver: Any = _random.get_bit_generator()
+    if type(driver) is not np.random.MT19937 or not _is_twister():
+        return repr(np.random.get_state(legacy=False)).encode()
+    words = ctypes.string_at(driver.ctypes.state_address, 8 * _WORDS + 4)
+    return words + repr(_spare()).encode()
 
 
 def _spare() -> dict[str, Any] | None:

@@ -163,6 +163,10 @@ class Torch:
         """The default generators of all devices."""
         return generators.positions()
 
+    def stand(self) -> bytes:
+        """The CPU's default generator's."""
+        return generators.state(torch.default_generator)
+
     def reposition(self, positions: Mapping[str, str]) -> None:
         """Put the default generators back."""
         generators.reposition(positions)

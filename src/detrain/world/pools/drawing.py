@@ -9,13 +9,14 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
-from detrain.frameworks import find, held, libraries
+from detrain.frameworks import find, libraries
 from detrain.frameworks.following import fast_fill
 from detrain.rng import GENERATORS, Address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
+    from detrain.frameworks import held
     from detrain.frameworks.base import Follower, Framework
     from detrain.frameworks.calls import Keys
     from detrain.rng import Fill
@@ -36,18 +37,18 @@ class Drawing:
         self._keys: Keys = {}
         self._watch = find.ImportWatch(self._arrived)
         self._lock = threading.Lock()
-        self._at: find.Positions = {}
+        self._at: list[bytes] = []
 
-    def begin(self, keys: Keys, roots: Mapping[str, Any] | None = None) -> None:
-        """Draw by these keys from now on; generators that the `roots` hold do so as well."""
+    def begin(self, keys: Keys, holding: Iterable[held.Held] = ()) -> None:
+        """Draw by these keys from now on; from these generators as well."""
         self._keys, self._begun, self._held = keys, [], []
         frameworks, fill = find.loaded(), fast_fill()
         for framework in frameworks:
             self._follow(framework, fill)
         if len(frameworks) < len(find.NAMES):
             self._watch.start()
-        if roots is not None:
-            self._hold(roots, fill)
+        for each in holding:
+            self._hold(each, fill)
         seeds = libraries.seeds()
         if seeds:
             word = int.from_bytes(bytes(fill(keys[""], libraries.LANE, 1)), "little")
@@ -67,11 +68,11 @@ class Drawing:
 
     def note(self) -> None:
         """Remember where the generators stand now, to tell later whether they `moved`."""
-        self._at = {each.name: each.positions() for each in find.loaded()}
+        self._at = [each.stand() for each in find.loaded()]
 
     def moved(self) -> bool:
         """Whether anything was drawn since."""
-        now = {each.name: each.positions() for each in find.loaded()}
+        now = [each.stand() for each in find.loaded()]
         return now != self._at or any(follower.asked for follower in self._begun)
 
     def _follow(self, framework: Framework, fill: Fill) -> None:
@@ -84,16 +85,11 @@ class Drawing:
         words = memoryview(fill(address, GENERATORS, find.FOLLOWER_WORDS)).cast("B")
         follower.follow(address, words)
 
-    def paths(self) -> set[str]:
-        """The paths of all generators that the roots hold."""
-        return {each.path for each, _ in self._held}
-
-    def _hold(self, roots: Mapping[str, Any], fill: Fill) -> None:
-        for each in held.look({**roots, **libraries.holders()}).held:
-            self._held.append((each, each.framework.generator_state(each.generator)))
-            key = self._keys.get(each.framework.name, self._keys[""])
-            own = Address(key.seed ^ each.word, key.stream, key.epoch, key.sample, key.draw)
-            each.framework.rekey(each.generator, own, fill)
+    def _hold(self, each: held.Held, fill: Fill) -> None:
+        self._held.append((each, each.framework.generator_state(each.generator)))
+        key = self._keys.get(each.framework.name, self._keys[""])
+        own = Address(key.seed ^ each.word, key.stream, key.epoch, key.sample, key.draw)
+        each.framework.rekey(each.generator, own, fill)
 
     def _arrived(self, framework: Framework) -> None:
         """The task has imported a framework."""
@@ -106,13 +102,13 @@ _FREE: list[Drawing] = []
 
 
 @contextlib.contextmanager
-def drawing(keys: Keys, roots: Mapping[str, Any] | None = None) -> Iterator[Drawing]:
+def drawing(keys: Keys, holding: Iterable[held.Held] = ()) -> Iterator[Drawing]:
     """Draw by keys; generators are put back in the end."""
     try:
         found = _FREE.pop()
     except IndexError:
         found = Drawing()
-    found.begin(keys, roots)
+    found.begin(keys, holding)
     try:
         yield found
     finally:

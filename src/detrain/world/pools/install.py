@@ -41,6 +41,9 @@ _BETWEEN = tuple(
 """Files that stand between the program and a pool."""
 
 
+_INHERITED = object()
+
+
 class Pools:
     """Keys the tasks of a program, between `start` and `stop`."""
 
@@ -80,7 +83,10 @@ class Pools:
     def stop(self) -> None:
         """Put Python's own back."""
         for owner, name, plain in reversed(self._plain):
-            setattr(owner, name, plain)
+            if plain is _INHERITED:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, plain)
         self._plain.clear()
         task.this_is_the_run(prepared=False)
         CALLS.put({})
@@ -90,7 +96,7 @@ class Pools:
         self._put(owner, name, functools.update_wrapper(make(plain), plain))
 
     def _put(self, owner: Any, name: str, new: Any) -> None:
-        self._plain.append((owner, name, getattr(owner, name)))
+        self._plain.append((owner, name, vars(owner).get(name, _INHERITED)))
         setattr(owner, name, new)
 
     def _is_program(self, function: Any) -> bool:
@@ -113,12 +119,13 @@ class Pools:
 
         def starting(pool: Any, *args: Any, **kwargs: Any) -> None:
             given: Any = kwargs.get("initializer", args[place] if len(args) > place else None)
-            if given is not None and self._is_program(given) and not isinstance(pool, ThreadPool):
-                keyed = Start(given, next_keys())
-                if "initializer" in kwargs:
-                    kwargs["initializer"] = keyed
-                else:
+            asker = given if given is not None else type(pool)
+            if not isinstance(pool, ThreadPool) and self._is_program(asker):
+                keyed = Start(given, next_keys() if given is not None else {})
+                if len(args) > place:
                     args = (*args[:place], keyed, *args[place + 1 :])
+                else:
+                    kwargs["initializer"] = keyed
             plain(pool, *args, **kwargs)
             idle.made(pool)
 

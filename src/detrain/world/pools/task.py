@@ -7,13 +7,14 @@ imports no framework.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import threading
+import time
 import warnings
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from detrain.frameworks import find, held
+from detrain.frameworks import find, held, libraries
 from detrain.frameworks.calls import CALLS, Keys, key_of_task, nested
 from detrain.world.pools.drawing import drawing
 
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Paired", "Start", "Task", "next_keys", "running", "this_is_the_run"]
 
-_UNSEEDED = "seeds"
-"""The position that counts generators made without a seed: it has the run's seed in it, so that a
-program that seeds numpy would draw other numbers in every run."""
+Holding = tuple[held.Held, ...]
+
 _WATCHED = 3
+_LOOK = 2.0
 
 
 class _Local(threading.local):
@@ -41,13 +42,10 @@ def next_keys() -> Keys:
     if _LOCAL.keys is not None:
         _LOCAL.count += 1
         return nested(_LOCAL.keys, _LOCAL.count)
-    return CALLS.next({each.name: _stand(each.positions()) for each in find.loaded()})
-
-
-def _stand(positions: dict[str, str]) -> str:
-    seeded = {name: text for name, text in positions.items() if name != _UNSEEDED}
-    text = json.dumps(seeded, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    stands = {each.name: each.stand() for each in find.loaded()}
+    return CALLS.next(
+        {name: hashlib.blake2b(at, digest_size=16).hexdigest() for name, at in stands.items()}
+    )
 
 
 class running:  # noqa: N801
@@ -73,11 +71,13 @@ class Task:
     def __call__(self, index: int, /, *args: Any, **kwargs: Any) -> Any:
         """Do it."""
         _prepare()
-        keys, roots = key_of_task(self.keys, index), {"task": self.function}
-        with running(keys), drawing(keys, roots) as drawn:
+        keys = key_of_task(self.keys, index)
+        holding, watched = _PROCESS.held_by(self.function)
+        with running(keys), drawing(keys, holding):
             result = self.function(*args, **kwargs)
-            _look_for_more(roots, drawn.paths())
-            return result
+        if watched:
+            _look_for_more(self.function, holding)
+        return result
 
 
 class Paired(Task):
@@ -89,16 +89,29 @@ class Paired(Task):
 
 
 class Start:
-    """The first thing that a worker does, keyed: all workers draw the same in it."""
+    """The first thing that a worker does, keyed: all workers draw the same in it.
 
-    def __init__(self, initializer: Callable[..., Any], keys: Keys) -> None:
+    A worker ends when the run is killed: it would wait for tasks for ever, beside those of the
+    next attempt.
+    """
+
+    def __init__(self, initializer: Callable[..., Any] | None, keys: Keys) -> None:
         self.initializer, self.keys = initializer, keys
 
     def __call__(self, *args: Any) -> None:
         """Do it."""
-        _prepare()
-        with running(self.keys), drawing(self.keys):
-            self.initializer(*args)
+        parent = os.getppid()
+        threading.Thread(target=_end_with, args=(parent,), name="detrain", daemon=True).start()
+        if self.initializer is not None:
+            _prepare()
+            with running(self.keys), drawing(self.keys):
+                self.initializer(*args)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os._exit(1)
 
 
 class _Process:
@@ -106,8 +119,25 @@ class _Process:
 
     def __init__(self) -> None:
         self.prepared: set[str] = set()
-        self.looked = 0
-        self.pid = os.getpid()
+        self._looked: dict[FunctionType, tuple[int, Holding]] = {}
+
+    def held_by(self, function: Any) -> tuple[Holding, bool]:
+        """The generators that a function holds, and whether it is one of its first tasks.
+
+        What a function holds is looked for the first times, and then ever more rarely; what other
+        callables hold, which come with each task, is looked for each time.
+        """
+        if not isinstance(function, FunctionType):
+            return _look(function), True
+        done, found = self._looked.get(function, (0, ()))
+        if done < _WATCHED or not done & done - 1:
+            found = _look(function)
+        self._looked[function] = done + 1, found
+        return found, done < _WATCHED
+
+
+def _look(function: Any) -> Holding:
+    return held.look({"task": function, **libraries.holders()}).held
 
 
 _PROCESS = _Process()
@@ -126,14 +156,10 @@ def _prepare() -> None:
             framework.prepare()
 
 
-def _look_for_more(roots: dict[str, Any], known: set[str]) -> None:
+def _look_for_more(function: Any, holding: Holding) -> None:
     """Say if a task has made a generator and kept it: what is drawn from it hangs on the worker."""
-    if _PROCESS.pid != os.getpid():
-        _PROCESS.pid, _PROCESS.looked = os.getpid(), 0
-    _PROCESS.looked += 1
-    if _PROCESS.looked > _WATCHED:
-        return
-    new = [each.path for each in held.look(roots).held if each.path not in known]
+    known = {each.path for each in holding}
+    new = [each.path for each in _look(function) if each.path not in known]
     if new:
         warnings.warn(
             f"{new[0]} is a generator of random numbers that a task made and kept for later tasks "

@@ -62,7 +62,7 @@ class _Turn:
         self._turns, self._function, self._keys, self._chain = turns, function, keys, chain
         self.thread = 0
         self.drawn: Drawing | None = None
-        self.drew = False
+        self.watched = self.drew = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do it, in a thread of the pool."""
@@ -71,6 +71,8 @@ class _Turn:
         self.thread = threading.get_ident()
         try:
             with running(self._keys), drawing(self._keys) as self.drawn:
+                if not self.watched:
+                    return self._function(*args, **kwargs)
                 self.drawn.note()
                 try:
                     return self._function(*args, **kwargs)
@@ -118,6 +120,7 @@ class Turns:
         chain = self.local.chain
         turn = _Turn(self, function, keys, (*chain, id(pool)))
         verdict = self._judge.judge(function)
+        turn.watched = verdict == "trial"
         if chain:
             handle = self._attend(turn, start(turn, id(pool) in chain), function, verdict)
         else:
