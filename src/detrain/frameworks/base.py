@@ -172,6 +172,9 @@ class Framework(Protocol):
         before anything used them, or not touched at all if they `may_stay`.
         """
 
+    def seeders(self) -> list[tuple[Any, str]]:
+        """Functions, as (owner, name), by which programs seed global generators."""
+
     def seed(self, seed: int) -> None:
         """Seed the global generators."""
 

@@ -71,6 +71,10 @@ class Numpy(Bare):
         """The version decides the streams of `Generator`."""
         return {"numpy": np.__version__}
 
+    def seeders(self) -> list[tuple[Any, str]]:
+        """`numpy.random.seed`."""
+        return [(np.random, "seed")]
+
     def seed(self, seed: int) -> None:
         """Seed the legacy global generator; it takes 32 bits, so a longer seed is hashed."""
         small = 0 <= seed < 1 << 32

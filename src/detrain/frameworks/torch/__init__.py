@@ -155,6 +155,11 @@ class Torch:
         """Watch backward passes, optimizers, and what is left in the end."""
         return GradientWatch(arrays, may_stay=may_stay).end
 
+    def seeders(self) -> list[tuple[Any, str]]:
+        """`manual_seed`, by both of its names, and those of CUDA."""
+        cuda = [(torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all")]
+        return [(torch, "manual_seed"), (torch.random, "manual_seed"), *cuda]
+
     def seed(self, seed: int) -> None:
         """Seed all devices."""
         torch.manual_seed(seed % (1 << 64))
