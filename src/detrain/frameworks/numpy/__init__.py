@@ -32,6 +32,12 @@ __all__ = ["ADAPTER"]
 _GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.RandomState)
 
 
+_FOR_FILES = frozenset(
+    {"load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile",
+     "fromregex", "memmap", "test", "show_config", "get_include"}
+)  # fmt: skip
+
+
 class Numpy(Bare):
     """Answers for numpy."""
 
@@ -148,8 +154,11 @@ class Numpy(Bare):
         return np.random.default_rng(0) if kind is np.random.Generator else kind(0)
 
     def computes(self, obj: Any) -> bool:
-        """The classes of scalars."""
-        return isinstance(obj, type) and issubclass(obj, np.generic)
+        """The classes of scalars, and all functions but those for files."""
+        if isinstance(obj, type):
+            return issubclass(obj, np.generic)
+        name = getattr(obj, "__name__", "")
+        return name not in _FOR_FILES and getattr(np, name, None) is obj
 
     def encode_value(self, obj: Any) -> str | None:
         """dtypes, and the scalars that indexing and reductions give."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -29,6 +30,16 @@ __all__ = ["ADAPTER"]
 _STANDING = ("torch._C", "torch.autograd.graph", "torch._dynamo", "torch.fx", "torch._ops")
 
 _deterministic: Any = torch.utils.deterministic
+
+
+_COMPUTING = frozenset(
+    {
+        "torch.nn", "torch.utils.data.dataset", "torch.utils.data.sampler",
+        "torch.utils.data.dataloader", "torch.utils.data.distributed",
+        "torch.utils.data._utils.collate",
+    }
+)  # fmt: skip
+"""Modules of functions and classes that only compute."""
 
 
 class Torch:
@@ -209,10 +220,15 @@ class Torch:
         return kind()
 
     def computes(self, obj: Any) -> bool:
-        """Layers, their functions, optimizers, schedulers, scalers."""
+        """Layers, their functions, optimizers, schedulers, scalers, loaders and their parts, and
+        the functions that are in C++, but for the one that opens files.
+        """
         module = getattr(obj, "__module__", None) or ""
-        return (
-            module.startswith(("torch.nn.", "torch.optim.", "torch.amp.")) or module == "torch.nn"
+        if isinstance(obj, BuiltinFunctionType):
+            name = obj.__name__
+            return name != "from_file" and getattr(torch, name, None) is obj
+        return module in _COMPUTING or module.startswith(
+            ("torch.nn.", "torch.optim.", "torch.amp.")
         )
 
     def encode_value(self, obj: Any) -> str | None:
