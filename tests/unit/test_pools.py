@@ -21,6 +21,8 @@ from multiprocessing.pool import Pool, ThreadPool
 import numpy as np
 import pytest
 
+from detrain.checkpoint import commit
+from detrain.frameworks import held
 from detrain.frameworks.calls import CALLS
 from detrain.frameworks.find import positions_now, reposition
 from detrain.plan import Plan, PlanItem
@@ -182,6 +184,30 @@ def test_a_line_of_the_plan_is_found_through_names():
         judge.tried(double, drew=False)
     assert judge.judge(double) == "free"
     assert Judge(None, owns).judge(double) == "turn"
+
+
+def with_a_pool(number):
+    with Pool(2) as pool:
+        return pool.map(draw, range(number))
+
+
+def test_what_stands_before_pools_is_not_taken_for_the_program(pools):
+    found = held.look({"task": with_a_pool}).held
+    assert [each.path for each in found] == []
+    assert [each.path for each in held.look({"task": draw_from_held}).held] == ["HELD"]
+
+
+def test_detrain_s_own_threads_are_left_alone(said):
+    found = Pools(lambda file: True, None, said.append)
+    found.start()
+    before = positions_now()
+    code = compile("pool.submit(int, 1).result()", commit.__file__, "exec")
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            exec(code, {"pool": pool})
+    finally:
+        found.stop()
+    assert positions_now() == before
 
 
 def test_functions_of_libraries_are_left_alone(pools):

@@ -39,11 +39,11 @@ FULL, REBUILT, DEAD = 0, 1, 2
 _ADDRESSED = frozenset(
     {
         "array", "deque", "dict", "enum", "list", "method", "named", "object", "partial",
-        "standing", "tuple", "value",
+        "outcome", "standing", "tuple", "value",
     }
 )  # fmt: skip
 
-_POSITIONAL = frozenset({"deque", "list", "method", "partial", "tuple"})
+_POSITIONAL = frozenset({"deque", "list", "method", "outcome", "partial", "tuple"})
 
 
 def is_addressed(form: str, obj: Any) -> bool:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -211,7 +212,9 @@ def _name(key: Any) -> str:
 @functools.cache
 def _library_folders() -> tuple[str, ...]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
-    return tuple(sorted({sysconfig.get_paths()[name] for name in names}))
+    # What stands before a library's functions while a run is on leads to all of DETrain.
+    ours = str(Path(__file__).parent.parent)
+    return tuple(sorted({ours, *(sysconfig.get_paths()[name] for name in names)}))
 
 
 @functools.cache

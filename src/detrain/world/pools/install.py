@@ -42,6 +42,7 @@ _BETWEEN = tuple(
 
 
 _INHERITED = object()
+_OURS = f"{Path(__file__).parent.parent.parent}{os.sep}"
 
 
 class Pools:
@@ -55,8 +56,9 @@ class Pools:
         *,
         unordered: bool = False,
     ) -> None:
-        self._owns, self._unordered = owns, unordered
-        self._threads = ThreadPools(Turns(Judge(plan, owns), say), self._is_program, unordered)
+        self._owns, self._unordered = functools.partial(_owns, owns), unordered
+        judge = Judge(plan, self._owns)
+        self._threads = ThreadPools(Turns(judge, say), self._is_program)
         self._plain: list[tuple[Any, str, Any]] = []
 
     def start(self) -> None:
@@ -216,6 +218,11 @@ class Pools:
         if not self._unordered:
             return self._imapping(Pool.imap.__wrapped__)  # type: ignore[attr-defined]
         return self._imapping(plain)
+
+
+def _owns(owns: Callable[[str], bool], file: str) -> bool:
+    """Whether a file is the program's: DETrain, which has threads too, may lie beside it."""
+    return owns(file) and not file.startswith(_OURS)
 
 
 def _is_keyed(function: Any) -> bool:

@@ -44,8 +44,8 @@ class _Done:
 class ThreadPools:
     """What stands before the methods of thread pools."""
 
-    def __init__(self, turns: Turns, is_program: Callable[[Any], bool], unordered: bool) -> None:
-        self._turns, self._is_program, self._unordered = turns, is_program, unordered
+    def __init__(self, turns: Turns, is_program: Callable[[Any], bool]) -> None:
+        self._turns, self._is_program = turns, is_program
 
     def submitting(self, plain: Any) -> Any:
         """`ThreadPoolExecutor.submit`."""

@@ -133,11 +133,11 @@ class Turns:
     def _attend(self, turn: _Turn, handle: Handle, function: Any, verdict: str) -> Handle:
         """Wait for a task, as long as it does not wait itself."""
         patience = _PATIENCE if verdict == "turn" else _ON_TRIAL
-        since, place = time.monotonic(), None
+        since = time.monotonic()
         while not handle.wait(_LOOK):
-            now, found = time.monotonic(), _waiting_at(turn.thread)
-            if found is None or found != place:
-                since, place = now, found
+            now = time.monotonic()
+            if not _is_waiting(turn.thread):
+                since = now
             elif now - since > patience:
                 self._give_up(turn, function, verdict)
                 break
@@ -158,14 +158,11 @@ class Turns:
         )
 
 
-def _waiting_at(thread: int) -> tuple[int, int] | None:
-    """Where a thread waits for another one; None if it does not, or if it waits for a task."""
+def _is_waiting(thread: int) -> bool:
+    """Whether a thread waits for another one, and not for a task or for a thread to end."""
     frame: FrameType | None = sys._current_frames().get(thread)
     if frame is None or frame.f_code.co_filename not in _WAITS or frame.f_code.co_name == "join":
-        return None
-    place = id(frame), frame.f_lasti
+        return False
     while frame is not None and frame.f_code.co_filename in _WAITS:
         frame = frame.f_back
-    if frame is None or any(part in frame.f_code.co_filename for part in _POOLS):
-        return None
-    return place
+    return frame is not None and not any(part in frame.f_code.co_filename for part in _POOLS)
