@@ -146,6 +146,25 @@ class Measured:
     steps: int = 0
     stalls: list[float] = field(default_factory=list)
     durable: list[float] = field(default_factory=list)
+    saves: int = 0
+    warm: int = 0
+    """Steps that are not counted: buffers and files are made in them."""
+    _began: tuple[float, float] = (0.0, 0.0)
+
+    def at(self, step: int) -> None:
+        """A step begins."""
+        if step == self.warm:
+            self._began = time.perf_counter(), cpu_seconds()
+            self.stalls.clear()
+            self.durable.clear()
+
+    def end(self, steps: int) -> None:
+        """The last step is done."""
+        self.seconds, self.cpu = (
+            time.perf_counter() - self._began[0],
+            cpu_seconds() - self._began[1],
+        )
+        self.steps, self.saves = steps - self.warm, len(self.durable) or 1
 
 
 Blocked = Callable[[Training, int, int, Path, Measured], None]
@@ -154,14 +173,6 @@ Blocked = Callable[[Training, int, int, Path, Measured], None]
 def cpu_seconds() -> float:
     who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage, who))
-
-
-@contextlib.contextmanager
-def timed(found: Measured, steps: int) -> Iterator[None]:
-    began, cpu = time.perf_counter(), cpu_seconds()
-    yield
-    found.seconds, found.cpu = time.perf_counter() - began, cpu_seconds() - cpu
-    found.steps = steps
 
 
 def synced(path: Path) -> None:
@@ -175,23 +186,25 @@ def synced(path: Path) -> None:
 
 
 def plain(training: Training, steps: int, _every: int, _folder: Path, found: Measured) -> None:
-    with timed(found, steps):
-        for _ in range(steps):
-            training.step()
+    for step in range(steps):
+        found.at(step)
+        training.step()
+    found.end(steps)
 
 
 def saved_by(save: Callable[[Training, Path], None]) -> Blocked:
     """A block in which a function saves, and has saved when it returns."""
 
     def block(training: Training, steps: int, every: int, folder: Path, found: Measured) -> None:
-        with timed(found, steps):
-            for step in range(steps):
-                if step % every == 0:
-                    began = time.perf_counter()
-                    save(training, folder)
-                    found.stalls.append(time.perf_counter() - began)
-                    found.durable.append(found.stalls[-1])
-                training.step()
+        for step in range(steps):
+            found.at(step)
+            if step % every == 0:
+                began = time.perf_counter()
+                save(training, folder)
+                found.stalls.append(time.perf_counter() - began)
+                found.durable.append(found.stalls[-1])
+            training.step()
+        found.end(steps)
 
     return block
 
@@ -221,33 +234,35 @@ def saved_by_dcp(**options: Callable[[], Any]) -> Blocked:
         pending: Any = None
         given: dict[str, Any] = {name: make() for name, make in options.items()}
         waited = [0.0]
-        with timed(found, steps):
-            for step in range(steps):
-                if step % every == 0:
-                    began = time.perf_counter()
-                    if pending is not None:
-                        pending.result()
-                    target = folder / f"{step // every % 2}"
-                    shutil.rmtree(target, ignore_errors=True)
-                    asked = time.perf_counter()
-                    answer: Any = dcp.async_save(
-                        training.state(), checkpoint_id=target, no_dist=True, **given
-                    )
-                    pending = answer
-                    if isinstance(answer, AsyncSaveResponse):
-                        pending = answer.upload_completion
-                        # What is staged behind must be there before an update changes it.
-                        training.before_update = waiting(answer.staging_completion, waited)
-                    found.stalls.append(time.perf_counter() - began)
-                    pending.add_done_callback(
-                        lambda _, asked=asked: found.durable.append(time.perf_counter() - asked)
-                    )
-                training.step()
-                training.before_update = lambda: None
+        for step in range(steps):
+            found.at(step)
+            if step % every == 0:
+                began = time.perf_counter()
+                if pending is not None:
+                    pending.result()
+                target = folder / f"{step // every % 2}"
+                shutil.rmtree(target, ignore_errors=True)
+                asked = time.perf_counter()
+                answer: Any = dcp.async_save(
+                    training.state(), checkpoint_id=target, no_dist=True, **given
+                )
+                pending = answer
+                if isinstance(answer, AsyncSaveResponse):
+                    pending = answer.upload_completion
+                    # What is staged behind must be there before an update changes it.
+                    training.before_update = waiting(answer.staging_completion, waited)
+                found.stalls.append(time.perf_counter() - began)
+                pending.add_done_callback(
+                    lambda _, asked=asked: found.durable.append(time.perf_counter() - asked)
+                )
+            training.step()
+            training.before_update = lambda: None
+            if found.stalls:
                 found.stalls[-1] += waited[0]
-                waited[0] = 0.0
-            if pending is not None:
-                pending.result()
+            waited[0] = 0.0
+        found.end(steps)
+        if pending is not None:
+            pending.result()
         if "async_stager" in given:
             given["async_stager"].close()
 
@@ -281,18 +296,19 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
 
     def publish(self: Any, order: Any, *rest: Any) -> None:
         plain_publish(self, order, *rest)
-        found.durable.append(time.perf_counter() - taken[order.step])
+        if order.step in taken:
+            found.durable.append(time.perf_counter() - taken[order.step])
 
     options: dict[str, Any] = {"save_every": every or "auto", "keep": 2, "digest_every": 0}
-    began = cpu = between = ended = 0.0
+    between = ended = 0.0
 
     def body(step: int) -> None:
-        nonlocal began, cpu, between, ended
-        now = time.perf_counter()
-        if step == 0:
-            began, cpu = now, cpu_seconds()
-        else:
-            between += now - ended
+        nonlocal between, ended
+        between += time.perf_counter() - ended
+        found.at(step)
+        if step == found.warm:
+            between, waited[0] = 0.0, 0.0
+            taken.clear()
         training.step()
         ended = time.perf_counter()
 
@@ -303,8 +319,7 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
         detrain.run(seed=1, runs=folder, fresh=True, **options) as run,
     ):
         looped(run, training, steps, body)
-        found.seconds, found.cpu = time.perf_counter() - began, cpu_seconds() - cpu
-        found.steps = steps
+        found.end(steps)
     if taken:
         found.stalls.append((between + waited[0]) / len(taken))
 
@@ -457,11 +472,11 @@ def measure(
     found: dict[str, list[Measured]] = {name: [] for name in who}
     for number in range(rounds + 1):
         for name in who:
-            block = Measured()
+            block = Measured(warm=every + 3)
             with tempfile.TemporaryDirectory(prefix="detrain-bench-", dir=".") as folder:
                 gc.collect()
                 try:
-                    SAVERS[name](training, steps, every, Path(folder), block)
+                    SAVERS[name](training, block.warm + steps, every, Path(folder), block)
                 except UsageError as error:
                     console.print(f"{name}, every {every}: {error}", style="yellow")
                     continue
@@ -484,8 +499,7 @@ def rows(found: dict[str, list[Measured]], every: int) -> list[list[str]]:
         lost = middle([b.seconds / b.steps / (p.seconds / p.steps) - 1 for b, p in pairs])
         stall = middle([middle(b.stalls) for b in blocks if b.stalls])
         durable = middle([middle(b.durable) for b in blocks if b.durable])
-        saves = [len(b.durable) or 1 for b in blocks]
-        cpu = middle([(b.cpu - p.cpu) / n for (b, p), n in zip(pairs, saves, strict=True)])
+        cpu = middle([(b.cpu - p.cpu) / b.saves for b, p in pairs])
         lines.append(
             [name, "auto" if every == 0 else str(every), f"{100 * lost:.1f} %",
              f"{1000 * stall:.1f} ms", f"{durable:.2f} s", f"{cpu:.2f} s"]

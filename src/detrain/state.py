@@ -9,6 +9,8 @@ rebuilt program from. How objects become nodes is decided in `capture`, never he
 from __future__ import annotations
 
 import base64
+import datetime
+import uuid
 from typing import Literal
 
 import msgspec
@@ -23,7 +25,9 @@ __all__ = [
     "Ref",
     "Scalar",
     "StateTree",
+    "decode_answer",
     "decode_scalar",
+    "encode_answer",
     "encode_scalar",
 ]
 
@@ -150,3 +154,27 @@ def decode_scalar(scalar: Scalar) -> Plain:
             return complex(float(real), float(imag))
         case _:
             raise ValueError(f"unknown constant tag {tag!r}")
+
+
+def encode_answer(value: Plain | uuid.UUID | datetime.date) -> Scalar:
+    """Write an answer of the world: a constant, a unique name or a date."""
+    if isinstance(value, uuid.UUID):
+        return ("uuid", str(value))
+    if isinstance(value, datetime.datetime):
+        return ("datetime", value.isoformat())
+    if isinstance(value, datetime.date):
+        return ("date", value.isoformat())
+    return encode_scalar(value)
+
+
+def decode_answer(scalar: Scalar) -> Plain | uuid.UUID | datetime.date:
+    """Read what `encode_answer` wrote; `ValueError` for anything else."""
+    tag, text = scalar
+    match tag:
+        case "uuid":
+            return uuid.UUID(text)
+        case "datetime":
+            return datetime.datetime.fromisoformat(text)
+        case "date":
+            return datetime.date.fromisoformat(text)
+    return decode_scalar(scalar)

@@ -15,7 +15,7 @@ from detrain.frameworks.torch import loader as adapter
 from detrain.runtime.advance import advancing
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "programs"))
-import drawing
+import loaded
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -49,7 +49,7 @@ def installed():
 
 def found(sampler, settings, **options):
     find.by_name("numpy").seed(5)
-    return drawing.batches(sampler, **settings, **options)
+    return loaded.batches(sampler, **settings, **options)
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -75,10 +75,10 @@ def test_an_epoch_that_is_left_early_is_the_same_for_all_settings(sampler, insta
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_plain_pytorch_fails_the_same_matrix(sampler):
-    expected = drawing.batches(sampler)
+    expected = loaded.batches(sampler)
     for name, settings in SETTINGS.items():
         if settings:
-            assert drawing.batches(sampler, **settings) != expected, name
+            assert loaded.batches(sampler, **settings) != expected, name
 
 
 def test_seeds_of_the_program_rule(installed, monkeypatch):
@@ -89,10 +89,10 @@ def test_seeds_of_the_program_rule(installed, monkeypatch):
 
 
 def test_generators_of_the_dataset_stand_still(installed):
-    made = drawing.loader()
+    made = loaded.loader()
     noise = made.dataset.transforms[1]
     before = str((noise.python.getstate(), noise.legacy.get_state()))
-    state, module = made.dataset.generator.bit_generator.state, drawing.MODULE_RNG.random(0)
+    state, module = made.dataset.generator.bit_generator.state, loaded.MODULE_RNG.random(0)
     del module
     for _ in made:
         pass
@@ -105,7 +105,7 @@ def test_generators_of_the_dataset_stand_still(installed):
 def test_from_any_batch_of_any_epoch_on_twice_in_a_row(sampler, name, installed):
     """Resume as a run does, in a loader that is made anew: at a batch, and again two further on."""
     find.by_name("numpy").seed(5)
-    made, whole, origins, entries = drawing.loader(sampler, **SETTINGS[name]), [], [], []
+    made, whole, origins, entries = loaded.loader(sampler, **SETTINGS[name]), [], [], []
     for _ in range(3):
         entries.append((positions_now(), _held(made)))
         source, batches, begun = advancing(made), [], []
@@ -115,7 +115,7 @@ def test_from_any_batch_of_any_epoch_on_twice_in_a_row(sampler, name, installed)
         whole.append(batches)
         origins.append(begun)
     for epoch, at in ((0, 1), (1, 5), (2, 3), (2, 6)):
-        made = drawing.loader(sampler, **SETTINGS[name])
+        made = loaded.loader(sampler, **SETTINGS[name])
         for skip in (at, min(at + 2, len(whole[epoch]) - 1)):
             reposition(entries[epoch][0])
             for generator, state in zip(_generators(made), entries[epoch][1], strict=True):

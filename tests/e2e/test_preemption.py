@@ -161,3 +161,32 @@ def test_a_program_that_handles_it_decides_itself(place):
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
     assert place.log("it").endswith(b"caught\n")
+
+
+NAMES = """
+import torch
+from signal import SIGUSR2, getsignal, signal
+before = signal(SIGUSR2, lambda *_: None)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(12):
+    now = getsignal(SIGUSR2)
+    loss = model(torch.randn(8, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(step, loss.item())
+"""
+
+
+def test_a_program_may_hold_these_functions_by_name(runner):
+    (runner.folder / "job.py").write_text(NAMES)
+    options = ("--seed", "1", "--save-every", "3")
+    assert runner("run", "--name", "whole", *options, "job.py").code == 0
+    crash = {"DETRAIN_CRASH_AT": "step=8"}
+    assert runner("run", "--name", "it", *options, "job.py", env=crash).code == -9
+    again = runner("run", "--name", "it", *options, "job.py", env={"DETRAIN_CRASH_AT": ""})
+    assert again.code == 0, again.stderr
+    assert "going on from step 6" in again.stderr
+    assert runner.show("it")["state_digest"] == runner.show("whole")["state_digest"]
+    assert runner.log("it") == runner.log("whole")

@@ -563,13 +563,13 @@ REFUSED = {
         """
         import torch.multiprocessing as mp
         model.share_memory()
-        def train():
+        def train(rank):
             for step in range(3):
                 update(x, y)
-                time.sleep(0.2)
+                time.sleep(0.1 + 0.1 * rank)
         running = []
         for rank in range(12):
-            running.append(mp.get_context("fork").Process(target=train))
+            running.append(mp.get_context("fork").Process(target=train, args=(rank,)))
             running[-1].start()
         for process in running:
             process.join()

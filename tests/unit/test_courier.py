@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from detrain.checkpoint.commit import load_newest, manifest_steps, publish, retire, save_state
+from detrain.checkpoint.durable import is_spare
 from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.manifest import Manifest, SavedLevel, decode_manifest
 from detrain.checkpoint.objects import Objects
@@ -282,3 +283,12 @@ def test_names_that_lead_elsewhere_are_not_fetched(objects, run, tmp_path):
     for name in plain.find("/"):
         if "evil" in name:
             plain.rm_file(name)
+
+
+def test_a_file_that_is_being_uploaded_is_not_written_over(tmp_path):
+    path = tmp_path / "data"
+    with path.open("wb") as file:
+        file.truncate(32 << 20)
+    assert is_spare(path)
+    (tmp_path / "link").hardlink_to(path)
+    assert not is_spare(path)

@@ -395,7 +395,9 @@ class Emitting:
     def hold(self, holder: Place, values: list[Value], node: ast.AST) -> None:
         """Let an object keep hold of others, as its elements."""
         for value in values:
-            if value.is_scalar or (value.place is None and not value.reads):
+            # A list of numbers, or an empty one, reads nothing and is an object all the same.
+            is_made = bool(value.place is not None or value.reads or value.of("sequence"))
+            if value.is_scalar or not is_made:
                 continue
             if value.place == holder or value.place == (*holder, ELEMENT):
                 continue

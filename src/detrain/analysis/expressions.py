@@ -121,7 +121,9 @@ class Expressions(Emitting):
             tags = frozenset(
                 t for v in sequences for t in v.tags if t[0] in ("sequence", "iterates")
             )
-            return self.made(self.gathered(values), sequences, tags, node)
+            # A sum of lists has the items of both.
+            items = [self.item_of(value, node) for value in sequences if value.of("sequence")]
+            return self.made(self.gathered(values), [*items, *sequences], tags, node)
         tags = frozenset(
             t for v in values for t in v.tags if t[0] == "made" and kind_of(t[1]) == "array"
         )

@@ -11,6 +11,7 @@ restore finds the live objects that stand for saved ones. See `capture.anchors`.
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from collections import deque
 from dataclasses import dataclass, field
@@ -202,9 +203,19 @@ class Walk:
                 self._mode = self._modes[index] = FULL
             self._nodes[index] = form.describe(obj, path, self)
         except UncapturableState:
-            if wanted == FULL:
+            if wanted == FULL or self._is_at_work(obj):
                 raise
             self._modes[index] = wanted
+
+    def _is_at_work(self, obj: Any) -> bool:
+        """Whether it is a thread that runs code of the program: what it does goes on, whether or
+        not anything looks at the thread itself.
+        """
+        if not isinstance(obj, threading.Thread):
+            return False
+        target = getattr(obj, "_target", None) or type(obj).run
+        code = getattr(getattr(target, "__func__", target), "__code__", None)
+        return code is not None and self._owns(code.co_filename)
 
     def ref(self, obj: Any, path: str) -> Ref:
         """The reference to a child; the object is described later, once."""

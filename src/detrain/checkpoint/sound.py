@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from detrain.errors import DamagedCheckpoint
-from detrain.state import decode_scalar
+from detrain.state import decode_answer, decode_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,7 +69,11 @@ def _troubles(manifest: Manifest) -> Iterator[str]:
         if "\0" in name or not name.startswith("/") or {"..", ".", ""} & {*name.split("/")[1:]}:
             yield f"{name!r}, a file of the program, is not an absolute path"
     answers = (*manifest.observed, *(each for lv in manifest.levels for each in lv.observed))
-    yield from _bad_refs((answer for _, answer in answers), 0, "an answer of the world")
+    for name, answer in answers:
+        try:
+            decode_answer(answer)
+        except (ValueError, OverflowError) as error:
+            yield f"the world's answer to {name!r} is {answer[1][:40]!r}: {error}"
     yield from _bad_counts({f"iteration of {lv.site!r}": lv.iteration for lv in manifest.levels})
     sizes: dict[str, int] = {}
     contents: dict[str, object] = {}

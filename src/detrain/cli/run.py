@@ -33,7 +33,9 @@ __all__ = ["run"]
 @click.option("--fresh", is_flag=True, help="Start a new run even if one is unfinished.")
 @click.option("--accept-changes", is_flag=True, help="Go on though program or machine changed.")
 @click.option("--trust-files", is_flag=True, help="Undo what a run from elsewhere did to files.")
-@click.option("--seed", type=int, help="Seed of all generators (default: a random one, recorded).")
+@click.option(
+    "--seed", type=int, help="Seed of all generators, mixed with the program's own seeds."
+)
 @click.option("--save-every", metavar="N|Ns|Nm", help="Steps or time between checkpoints [auto].")
 @click.option("--budget", metavar="P%", help="Share of the time for checkpoints, if auto [3%].")
 @click.option("--grace", metavar="Ns", help="Time to save and end after a SIGTERM [30s].")
@@ -81,6 +83,7 @@ def run(
         argv=args,
         root=runs_root(root),
         seed=seed,
+        overrides=seed is not None,
         name=name,
         resume=resume,
         fresh=fresh,

@@ -115,8 +115,9 @@ class Framework(Protocol):
     transparent: frozenset[str]
     """Fields left out when a part is named: `model.fc`, not `model._modules['fc']`."""
 
-    fast_words: Fill | None
-    """A way to the numbers of an address that is faster than `rng.fill`, if it has one."""
+    @property
+    def fast_words(self) -> Fill | None:
+        """For the calling thread, a faster way to the numbers of an address than `rng.fill`."""
 
     @property
     def gradient(self) -> str:
@@ -170,6 +171,9 @@ class Framework(Protocol):
         That says what was done with one of them instead of clearing it; "" if all were cleared
         before anything used them, or not touched at all if they `may_stay`.
         """
+
+    def seeders(self) -> list[tuple[Any, str]]:
+        """Functions, as (owner, name), by which programs seed global generators."""
 
     def seed(self, seed: int) -> None:
         """Seed the global generators."""

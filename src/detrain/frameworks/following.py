@@ -57,8 +57,9 @@ class Following:
 
 
 def fast_fill() -> Fill:
-    """The fastest way to the numbers of an address that is there."""
-    return next((f.fast_words for f in find.loaded() if f.fast_words is not None), rng.fill)
+    """The fastest way to the numbers of an address that is there, for the calling thread."""
+    ways = (framework.fast_words for framework in find.loaded())
+    return next((way for way in ways if way is not None), rng.fill)
 
 
 @contextmanager

@@ -40,6 +40,10 @@ class Stdlib(Bare):
             "system": platform.system(),
         }
 
+    def seeders(self) -> list[tuple[Any, str]]:
+        """`random.seed`."""
+        return [(random, "seed")]
+
     def seed(self, seed: int) -> None:
         """Seed `random`."""
         random.seed(seed)

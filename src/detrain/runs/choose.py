@@ -27,6 +27,8 @@ class Wanted(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     root: Path
     seed: int | None = None
+    overrides: bool = False
+    """Whether the seed changes what the program seeds by itself, too."""
     name: str | None = None
     resume: str | None = None
     fresh: bool = False
@@ -143,6 +145,7 @@ def _create(wanted: Wanted, script: str) -> tuple[RunFolder, RunRecord]:
         created=time.time(),
         script_digest=script_digest(wanted.script),
         detrain=wanted.version,
+        overrides=wanted.overrides,
     )
     folder = RunFolder(path)
     folder.write_record(record)

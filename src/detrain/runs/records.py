@@ -21,6 +21,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     created: float
     script_digest: str
     detrain: str
+    overrides: bool = False
+    """Whether the seeds of the program itself are mixed with this one: it was typed."""
 
     @property
     def command(self) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from detrain.runs.records import Outcome, RunRecord
 from detrain.runtime.committing import Marks
 from detrain.runtime.notice import Notices
 from detrain.runtime.roots import Owns
+from detrain.runtime.seeding import Seeding
 from detrain.trace.digest import digest_text
 from detrain.trace.log import EMPTY, LEAST_LINE, TraceWriter, read_trace
 from detrain.world.answers import Answers
@@ -127,6 +128,7 @@ class Attempt:
         self._frameworks: list[Framework] = []
         self._watch = find.ImportWatch(self._arrived)
         self._seed = self.record.seed
+        self._seeding = Seeding(self.record.seed) if self.record.overrides else None
 
     def _refuse_foreign(self, files: Files) -> None:
         """`ForeignFiles` if going on would change files because others say so."""
@@ -265,6 +267,8 @@ class Attempt:
         finally:
             self._watch.stop()
             self._pools.stop()
+            if self._seeding is not None:
+                self._seeding.stop()
             if self._observer is not None:
                 self._observer.stop()
             if self._files is not None:
@@ -344,3 +348,5 @@ class Attempt:
                 self._files.watch(framework.writers())
             framework.pin(self._pinned)
             framework.seed(self._seed)
+            if self._seeding is not None:
+                self._seeding.watch(framework.seeders())

@@ -82,7 +82,11 @@ class Planned:
         if not levels or any(level.full for level in levels):
             return None
         places = {
-            item.place for level in levels for item in level.items if item.action == "restore"
+            # A container is taken whole, if not a field of what is in it.
+            re.sub(r"(\[\])+$", "", item.place)
+            for level in levels
+            for item in level.items
+            if item.action == "restore"
         }
         return tuple(sorted(places))
 

@@ -64,8 +64,16 @@ class Signals:
                 self._theirs[number] = before
             signal.signal(number, self._arrived)
         self._plain = {"signal": signal.signal, "getsignal": signal.getsignal}
-        signal.signal = self._set  # type: ignore[assignment]
-        signal.getsignal = self._get  # type: ignore[assignment]
+
+        # Plain functions: a program that imports one by name must not hold this object by it.
+        def setting(signalnum: Any, handler: Any) -> Any:
+            return self._set(signalnum, handler)
+
+        def getting(signalnum: Any) -> Any:
+            return self._get(signalnum)
+
+        signal.signal = setting
+        signal.getsignal = getting
 
     def stop(self) -> None:
         """Put everything back; handlers that the program set stay."""

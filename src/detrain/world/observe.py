@@ -24,7 +24,7 @@ from typing import Any
 
 import xxhash
 
-from detrain.state import PLAIN, Scalar, decode_scalar, encode_scalar
+from detrain.state import Scalar, decode_answer, encode_answer
 from detrain.world.trackers import is_tracker
 
 __all__ = ["Observation", "Observer"]
@@ -193,12 +193,12 @@ class Observer:
     def _answer(self, name: str, ask: Callable[[], Any]) -> Any:
         if self._feed and self._feed[0][0] == name:
             observation = self._feed.popleft()
-            value = _read(observation[1])
+            value = decode_answer(observation[1])
         else:
             if not self._rebuilding:
                 self._feed.clear()  # it asks something else than before: it goes another way
             value = ask()
-            observation = (name, _write(value))
+            observation = (name, encode_answer(value))
         self._note(observation)
         return value
 
@@ -208,24 +208,3 @@ def _or_none(plain: Callable[[Any, str], str], environ: Any, key: str) -> str | 
         return plain(environ, key)
     except KeyError:
         return None
-
-
-def _write(value: Any) -> Scalar:
-    if type(value) in PLAIN:
-        return encode_scalar(value)
-    if isinstance(value, uuid.UUID):
-        return ("uuid", str(value))
-    if isinstance(value, datetime.datetime):
-        return ("datetime", value.isoformat())
-    return ("date", value.isoformat())
-
-
-def _read(scalar: Scalar) -> Any:
-    tag, text = scalar
-    if tag == "uuid":
-        return uuid.UUID(text)
-    if tag == "datetime":
-        return datetime.datetime.fromisoformat(text)
-    if tag == "date":
-        return datetime.date.fromisoformat(text)
-    return decode_scalar(scalar)

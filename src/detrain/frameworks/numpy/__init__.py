@@ -32,16 +32,26 @@ __all__ = ["ADAPTER"]
 _GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.RandomState)
 
 
+_FOR_FILES = frozenset(
+    {"load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile",
+     "fromregex", "memmap", "test", "show_config", "get_include"}
+)  # fmt: skip
+
+
 class Numpy(Bare):
     """Answers for numpy."""
 
     name = "numpy"
-    fast_words = staticmethod(philox_fill)
 
     def __init__(self) -> None:
         self._entropy_seed, self._entropy_count = 0, 0
         self._plain_entropy: Any = None
         self.followed: Callable[[int], int | None] | None = None
+
+    @property
+    def fast_words(self) -> Fill:
+        """numpy's own Philox."""
+        return philox_fill()
 
     def prepare(self) -> None:
         """Let generators that the program does not seed take their seed from the run's."""
@@ -66,6 +76,10 @@ class Numpy(Bare):
     def fingerprint(self) -> dict[str, str]:
         """The version decides the streams of `Generator`."""
         return {"numpy": np.__version__}
+
+    def seeders(self) -> list[tuple[Any, str]]:
+        """`numpy.random.seed`."""
+        return [(np.random, "seed")]
 
     def seed(self, seed: int) -> None:
         """Seed the legacy global generator; it takes 32 bits, so a longer seed is hashed."""
@@ -140,8 +154,11 @@ class Numpy(Bare):
         return np.random.default_rng(0) if kind is np.random.Generator else kind(0)
 
     def computes(self, obj: Any) -> bool:
-        """The classes of scalars."""
-        return isinstance(obj, type) and issubclass(obj, np.generic)
+        """The classes of scalars, and all functions but those for files."""
+        if isinstance(obj, type):
+            return issubclass(obj, np.generic)
+        name = getattr(obj, "__name__", "")
+        return name not in _FOR_FILES and getattr(np, name, None) is obj
 
     def encode_value(self, obj: Any) -> str | None:
         """dtypes, and the scalars that indexing and reductions give."""

@@ -30,17 +30,15 @@ _random: Any = np.random
 _NO_SPARE = bytes(8)
 
 
-def philox_fill(address: Address, lane: int, count: int) -> Any:
-    """The first words of a lane of an address; the numbers are those of `rng.fill`."""
-    try:
-        draw: Callable[[Address, int, int], Any] = _LOCAL.draw
-    except AttributeError:
-        draw = _LOCAL.draw = _philox()
-    return draw(address, lane, count)
+def philox_fill() -> Fill:
+    """What gives the words of an address in the calling thread, the same ones as `rng.fill`."""
+    if not hasattr(_LOCAL, "draw"):
+        _LOCAL.draw = _philox()
+    draw: Fill = _LOCAL.draw
+    return draw
 
 
-def _philox() -> Callable[[Address, int, int], Any]:
-    """A Philox of the calling thread's own, as a function from an address to its words."""
+def _philox() -> Fill:
     generator = np.random.Philox(0)
     base = generator.ctypes.state_address
     counter_at, key_at = struct.unpack("=2Q", ctypes.string_at(base, 16))

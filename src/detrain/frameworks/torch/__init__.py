@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,15 +32,29 @@ _STANDING = ("torch._C", "torch.autograd.graph", "torch._dynamo", "torch.fx", "t
 _deterministic: Any = torch.utils.deterministic
 
 
+_COMPUTING = frozenset(
+    {
+        "torch.nn", "torch.utils.data.dataset", "torch.utils.data.sampler",
+        "torch.utils.data.dataloader", "torch.utils.data.distributed",
+        "torch.utils.data._utils.collate",
+    }
+)  # fmt: skip
+"""Modules of functions and classes that only compute."""
+
+
 class Torch:
     """Answers for PyTorch."""
 
     name = "torch"
     transparent = frozenset({"_parameters", "_buffers", "_modules"})
-    fast_words: Fill | None = None
 
     def __init__(self) -> None:
         self._before: tuple[bool, bool, bool] | None = None
+
+    @property
+    def fast_words(self) -> Fill | None:
+        """None: torch's Philox has 32-bit words."""
+        return None
 
     @property
     def gradient(self) -> str:
@@ -151,6 +166,11 @@ class Torch:
         """Watch backward passes, optimizers, and what is left in the end."""
         return GradientWatch(arrays, may_stay=may_stay).end
 
+    def seeders(self) -> list[tuple[Any, str]]:
+        """`manual_seed`, by both of its names, and those of CUDA."""
+        cuda = [(torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all")]
+        return [(torch, "manual_seed"), (torch.random, "manual_seed"), *cuda]
+
     def seed(self, seed: int) -> None:
         """Seed all devices."""
         torch.manual_seed(seed % (1 << 64))
@@ -200,10 +220,15 @@ class Torch:
         return kind()
 
     def computes(self, obj: Any) -> bool:
-        """Layers, their functions, optimizers, schedulers, scalers."""
+        """Layers, their functions, optimizers, schedulers, scalers, loaders and their parts, and
+        the functions that are in C++, but for the one that opens files.
+        """
         module = getattr(obj, "__module__", None) or ""
-        return (
-            module.startswith(("torch.nn.", "torch.optim.", "torch.amp.")) or module == "torch.nn"
+        if isinstance(obj, BuiltinFunctionType):
+            name = obj.__name__
+            return name != "from_file" and getattr(torch, name, None) is obj
+        return module in _COMPUTING or module.startswith(
+            ("torch.nn.", "torch.optim.", "torch.amp.")
         )
 
     def encode_value(self, obj: Any) -> str | None:
