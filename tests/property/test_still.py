@@ -309,9 +309,7 @@ def test_a_child_that_is_forked_meanwhile_waits_for_nothing():
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(20)
-        torch.set_num_threads(
-            1
-        )  # the threads of the parent are not here
+        torch.set_num_threads(1)  # the threads of the parent are not here
         program.one.data.add_(1)
         program.update()
         os._exit(0)
