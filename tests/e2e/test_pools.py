@@ -41,13 +41,12 @@ def test_one_digest_for_all_kinds_of_pools_workers_and_chunks(runner):
     assert digests(runner, "none", "none", "1", "1", "fork", "torch")[1] == found[SETTINGS[0]][1]
 
 
-def test_without_a_plan_and_with_other_seeds_it_is_the_same(runner):
-    setting = ("threads", "2", "1", "fork", "torch")
-    found = {
-        digests(runner, "plan", *setting, options=("--seed", "1")),
-        digests(runner, "no-plan", *setting, options=("--no-plan", "--seed", "2")),
-    }
-    assert len(found) == 1
+def test_the_program_s_seeds_rule_unless_one_is_typed(runner):
+    setting = ("threads", "2", "1", "fork")
+    found = digests(runner, "plan", *setting)
+    assert digests(runner, "no-plan", *setting, options=("--no-plan",)) == found
+    typed = [digests(runner, f"seed{n}", *setting, options=("--seed", n)) for n in ("1", "2")]
+    assert len({found, *typed}) == 3
 
 
 def test_workers_that_are_spawned_draw_what_forked_ones_do(runner):
