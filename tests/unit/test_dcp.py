@@ -11,6 +11,7 @@ import torch.distributed.checkpoint as dcp
 
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint, UsageError
+from detrain.frameworks.torch import dcp as torch_dcp
 from detrain.frameworks.torch.dcp import StoreReader, StoreWriter
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled:UserWarning")
@@ -99,9 +100,11 @@ class Touches:
         return (os.mkdir, (self.path,))
 
 
-def test_no_pickle_is_run(store, tmp_path):
+def test_no_pickle_is_run(store, tmp_path, monkeypatch):
     marker = tmp_path / "marker"
     saved = {"evil": Touches(str(marker))}
+    # As somebody else would write it.
+    monkeypatch.setattr(torch_dcp, "_as_json", lambda _, pickled: pickled.getvalue())
     dcp.save(saved, storage_writer=StoreWriter(store, "it"), no_dist=True)
     with pytest.raises(dcp.CheckpointException, match="is no plain data"):
         dcp.load({"evil": None}, storage_reader=StoreReader(store, "it"), no_dist=True)
@@ -112,9 +115,19 @@ def test_no_pickle_is_run(store, tmp_path):
     assert marker.exists()
 
 
-def test_what_is_not_plain_is_said(store):
-    dcp.save({"when": datetime.date(2020, 1, 1)}, storage_writer=StoreWriter(store, "it"),
-             no_dist=True)  # fmt: skip
+@pytest.mark.parametrize("value", [datetime.date(2020, 1, 1), {1: {2, 3}}, [Touches("/nowhere")]])
+def test_what_is_not_plain_is_said_when_it_is_saved(store, value):
     with pytest.raises(dcp.CheckpointException) as caught:
-        dcp.load({"when": None}, storage_reader=StoreReader(store, "it"), no_dist=True)
+        dcp.save({"it": {"deep": value}}, storage_writer=StoreWriter(store, "it"), no_dist=True)
     assert any(isinstance(error[0], UsageError) for error in caught.value.failures.values())
+    assert store.names() == []
+
+
+def test_plain_data_stays_what_it_is(store):
+    saved = {
+        "it": {"a": (1, 2.5, float("inf"), 1 << 90), "b": b"\0", "c": ({1: None, "1": [True]},)}
+    }
+    dcp.save(saved, storage_writer=StoreWriter(store, "it"), no_dist=True)
+    found = {"it": {"a": None, "b": None, "c": None}}
+    dcp.load(found, storage_reader=StoreReader(store, "it"), no_dist=True)
+    assert repr(found) == repr(saved)

@@ -5,8 +5,8 @@
 
 Each rank writes one data file, in the safetensors format; the coordinator publishes the description
 last, as JSON, under the checkpoint's name: until then there is no checkpoint, from then on it is
-whole. Every item has a digest, which is verified when it is read. No pickle is read: where a state
-dict holds more than tensors and plain data, loading it is refused.
+whole. Every item has a digest, which is verified when it is read. No pickle is written or read:
+plain data is JSON (`plain`), and a state dict that holds anything else is refused when it is saved.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from torch.futures import Future
 
 from detrain.errors import DamagedCheckpoint, UsageError
 from detrain.frameworks.torch.files import TensorBytes, as_bytes
+from detrain.frameworks.torch.plain import plain_json, planner_bytes
 from detrain.trace.digest import digest_array, digest_text
 
 __all__ = ["StoreReader", "StoreWriter"]
@@ -139,7 +140,7 @@ class StoreWriter(StorageWriter):
             name = f"{item.index.fqn}#{number}"
             if item.type == WriteItemType.BYTE_IO:
                 assert isinstance(data, io.BytesIO)
-                raw = data.getvalue()
+                raw = _as_json(item.index.fqn, data)
                 arrays.append(TensorBytes(name, "uint8", (len(raw),), raw))
             else:
                 assert isinstance(data, torch.Tensor)
@@ -246,7 +247,7 @@ class StoreReader(StorageReader):
             if data is None or digest_array(data) != place.digest:
                 raise DamagedCheckpoint(place.file, f"{place.fqn} is missing or was altered")
             if item.type == LoadItemType.BYTE_IO:
-                planner.load_bytes(item, _plain_bytes(place, data))
+                planner.load_bytes(item, _from_json(place, data))
                 continue
             chunk = self._chunk(place, data)
             for axis, (start, length) in enumerate(
@@ -280,20 +281,21 @@ class StoreReader(StorageReader):
         return "/" not in str(checkpoint_id)
 
 
-def _plain_bytes(place: _Place, data: memoryview) -> io.BytesIO:
-    """Something that is not a tensor, which torch's planner will unpickle without looking.
-
-    It is looked at here: only what torch itself takes for harmless goes through.
-    """
-    raw = bytes(data)
+def _as_json(fqn: str, pickled: io.BytesIO) -> bytes:
     try:
-        torch.load(io.BytesIO(raw), weights_only=True)
-    except Exception as error:
+        return plain_json(pickled.getvalue())
+    except TypeError as error:
         raise UsageError(
-            f"{place.fqn} in {place.file} is no plain data: to load it, code named by the file "
-            f"would have to run ({str(error).splitlines()[0]}). Leave it out of the state dict"
+            f"{fqn} is no plain data, and to load anything else, code named by the file would have "
+            f"to run: {error}. Leave it out of the state dict"
         ) from None
-    return io.BytesIO(raw)
+
+
+def _from_json(place: _Place, data: memoryview) -> io.BytesIO:
+    try:
+        return planner_bytes(bytes(data))
+    except ValueError as error:
+        raise DamagedCheckpoint(place.file, f"{place.fqn} is no plain data: {error}") from error
 
 
 def _tensor(metadata: TensorStorageMetadata) -> _Tensor:
