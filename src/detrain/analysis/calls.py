@@ -350,7 +350,7 @@ class Calls(Rows):
             return self._unknown(key, Value(), given, node)
         values = self._passed(scope, given, node)
         for name, value in zip(scope.parameters(), values, strict=True):
-            facts.learn(facts.variables[parameter_key(scope, name)], value.tags)
+            facts.learn(facts.variables, parameter_key(scope, name), value.tags)
         places = tuple(self.placed(value, node) for value in values)
         if scope.yields:
             # Its code runs where its items are asked for, which may be anywhere.
@@ -361,7 +361,7 @@ class Calls(Rows):
                 (), [Value(place) for place in places if place != NONE],
                 frozenset({("generator", key)}), node,
             )  # fmt: skip
-        tags = frozenset(facts.returns.get(key, ()))
+        tags = facts.returns.get(key)
         target = self.temporary()
         self.call_function(self._copy_of(scope, node), places, node, target)
         if ("unknown",) in tags:
@@ -427,7 +427,7 @@ class Calls(Rows):
             return self._of_spread(spread)
         key = f"{scope.key}/{name}="
         if key in self.facts.variables:
-            tags = frozenset(self.facts.variables[key])
+            tags = self.facts.variables.get(key)
             return Value((key,), (), tags) if tags != SCALAR else Value(tags=SCALAR)
         return Value(tags=SCALAR)
 
@@ -460,8 +460,8 @@ class Calls(Rows):
         ]
         values = dict(zip(names, given.positional, strict=False)) | given.named
         for name, value in values.items():
-            self.facts.assigned.add((key, name))
-            self.facts.learn(self.facts.fields[key, name], value.tags)
+            self.facts.assign(key, name)
+            self.facts.learn(self.facts.fields, (key, name), value.tags)
             self.bind_value((*made.place, name), value, node)
 
     def _library(

@@ -22,7 +22,7 @@ class Control(Definitions):
     """Writes what decides which statements run."""
 
     def _returned(self, value: Value, node: ast.AST) -> None:
-        self.facts.learn(self.facts.returns[self.scope.key], value.tags)
+        self.facts.learn(self.facts.returns, self.scope.key, value.tags)
         self._left("return", self.placed(value, node), node)
 
     def _Return(self, node: ast.Return) -> None:
@@ -312,8 +312,8 @@ class Control(Definitions):
 
     def _look_at_names(self, node: ast.stmt | ast.expr, begin: int) -> None:
         """See to it that every variable that is named is looked at, whatever is made of it."""
-        if not self.facts.settled:
-            return  # these ops are not the last ones, and nothing is learnt from looking
+        if not self.facts.is_last:
+            return  # nothing is learnt from looking
         names = self.facts.named.get(node)
         if names is None:
             names = self.facts.named[node] = _names_loaded(node)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from detrain.analysis.facts import Facts
 from detrain.analysis.program import (
     ELEMENT,
     Bind,
@@ -24,7 +23,7 @@ from detrain.analysis.program import (
     Span,
 )
 from detrain.analysis.scopes import Module, Scope
-from detrain.analysis.values import SCALAR, Facts, Tags, Value
+from detrain.analysis.values import SCALAR, Tags, Value
 
 __all__ = ["GRADIENTS", "NONE", "OWN", "Emitting", "LoopFacts", "Lowered", "unique"]
 
@@ -105,7 +104,21 @@ class Lowered:
 
 def unique(places: tuple[Place, ...]) -> tuple[Place, ...]:
     """Each place once."""
-    return tuple(dict.fromkeys(places))
+    return tuple(dict.fromkeys(places)) if len(places) > 1 else places
+
+
+class _Block:
+    """What is written inside goes to a block of its own."""
+
+    def __init__(self, emitting: Emitting) -> None:
+        self._emitting, self._before = emitting, emitting.out
+
+    def __enter__(self) -> list[Op]:
+        self._emitting.out = []
+        return self._emitting.out
+
+    def __exit__(self, *_: object) -> None:
+        self._emitting.out = self._before
 
 
 def _matters(names: frozenset[str] | None, name: str) -> bool:
@@ -126,7 +139,7 @@ class Emitting:
         """Variables of the comprehensions around this place."""
         self.versions: dict[str, Place] = {}
         """Variables that have been assigned anew, where nothing can go back to the time before."""
-        self.assigned: set[str] = set()
+        self.assigned: dict[str, None] = {}
         """Variables that have been assigned so far."""
         self.depth = 0
         """How many blocks of statements are around this place."""
@@ -179,7 +192,7 @@ class Emitting:
 
     def tags_at(self, place: Place) -> Tags:
         """What the variable of a place may be."""
-        return frozenset(self.facts.variables.get(self.fact_key(place), ()))
+        return self.facts.variables.get(self.fact_key(place))
 
     # ---------------------------------------------------------------- ops
 
@@ -231,9 +244,9 @@ class Emitting:
             return False
         # A generator binds when it is gone on with; a closure's variable is one of several.
         return (
-            (self.is_guarded and _matters(self.facts.guarded[self.scope.key], head))
+            (self.is_guarded and _matters(self.facts.guarded(self.scope.key), head))
             or self.scope.yields
-            or head.rpartition("/")[0] in self.facts.repeated
+            or self.facts.is_repeated(head.rpartition("/")[0])
         )
 
     @property
@@ -244,7 +257,7 @@ class Emitting:
     @property
     def is_guarded(self) -> bool:
         """Whether an exception may leave this function for a handler."""
-        return self.scope.kind == "function" and self.scope.key in self.facts.guarded
+        return self.scope.kind == "function" and self.facts.is_guarded(self.scope.key)
 
     def bind_value(self, target: Place, value: Value, node: ast.AST) -> int:
         """Bind a place to a value."""
@@ -313,7 +326,7 @@ class Emitting:
         if self.in_try:
             self.facts.guard(own, self.unsure)
         if self.is_guarded:
-            self.facts.guard(own, self.facts.guarded[self.scope.key])
+            self.facts.guard(own, self.facts.guarded(self.scope.key))
         self.note_call(own, node)
         if target is not None:
             self._bound(target)
@@ -323,18 +336,13 @@ class Emitting:
     def note_call(self, key: str, node: ast.AST, *, again: bool = False) -> None:
         """Note where a function is called, and whether it is more than once."""
         own = self.scope.key if self.scope.kind == "function" else ""
-        again = again or self.loops > 0 or bool(self.renamed) or own in self.facts.repeated
+        again = again or self.loops > 0 or bool(self.renamed) or self.facts.is_repeated(own)
         line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         self.facts.called(key, f"{self.scope.module.name}:{line}:{column}", again=again)
 
-    @contextmanager
-    def block(self) -> Iterator[list[Op]]:
+    def block(self) -> _Block:
         """What is written inside goes to a block of its own."""
-        before, self.out = self.out, []
-        try:
-            yield self.out
-        finally:
-            self.out = before
+        return _Block(self)
 
     def branch(
         self, reads: tuple[Place, ...], then: list[Op], otherwise: list[Op], node: ast.AST

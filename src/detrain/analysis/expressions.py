@@ -221,7 +221,7 @@ class Expressions(Emitting):
 
     def _yielded(self, value: Value, node: ast.AST) -> None:
         """What a generator gives is as if returned, and then it goes on."""
-        self.facts.learn(self.facts.returns[self.scope.key], value.tags)
+        self.facts.learn(self.facts.returns, self.scope.key, value.tags)
         place = self.placed(value, node)
         with self.block() as block:
             self.leave("return", place, node)
@@ -255,8 +255,8 @@ class Expressions(Emitting):
         """A list, a tuple or a dictionary with these elements."""
         key = self.position(node)
         for number, value in enumerate(values):
-            self.facts.learn(self.facts.elements[key], value.tags)
-            self.facts.learn(self.facts.elements[f"{key}#{number}"], value.tags)
+            self.facts.learn(self.facts.elements, key, value.tags)
+            self.facts.learn(self.facts.elements, f"{key}#{number}", value.tags)
         tags: Tags = frozenset({("sequence", key)})
         if all(value.is_scalar for value in values):
             return Value(None, self.gathered(values), tags)
@@ -268,7 +268,7 @@ class Expressions(Emitting):
         found: set[Tag] = set()
         for key in value.of("sequence"):
             one = self.facts.elements.get(f"{key}#{number}") if number is not None else None
-            found |= one or self.facts.elements.get(key, set())
+            found |= one or self.facts.elements.get(key)
         return NOTHING if ("unknown",) in found else frozenset(found)
 
     def _value_ListComp(self, node: ast.ListComp) -> Value:
@@ -301,7 +301,7 @@ class Expressions(Emitting):
             for each in gives:
                 value = self.value(each)
                 key = self.position(node)
-                self.facts.learn(self.facts.elements[key], value.tags)
+                self.facts.learn(self.facts.elements, key, value.tags)
                 self.mutate(into, value.reads if value.place is None else (), node)
                 self.hold(into, [value], node)
             return
@@ -389,7 +389,7 @@ class Expressions(Emitting):
                 continue
             found = self.value(default)
             place = (f"{key}/{name.arg}=",)
-            self.facts.learn(self.facts.variables[place[0]], found.tags)
+            self.facts.learn(self.facts.variables, place[0], found.tags)
             self.bind_value(place, found, node)
 
     # ---------------------------------------------------------------- attributes and elements
@@ -409,8 +409,8 @@ class Expressions(Emitting):
             return self._of_class(value, name)
         for key in value.of("function"):
             if f"{key}'{name}" in self.facts.variables:
-                known = self.facts.variables[f"{key}'{name}"]
-                tags = NOTHING if ("unknown",) in known else frozenset(known)
+                known = self.facts.variables.get(f"{key}'{name}")
+                tags = NOTHING if ("unknown",) in known else known
                 return Value((f"{key}'{name}",), value.reads, tags)
         if name == "grad" and not any(self.facts.has_field(k, name) for k in value.of("instance")):
             return Value(GRADIENTS, value.all_reads, frozenset({("made", "torch.zeros_like")}))
@@ -440,7 +440,7 @@ class Expressions(Emitting):
             if each.name == module:
                 if name in each.scope.bound:
                     place = (each.prefix + name,)
-                    tags = frozenset(self.facts.variables.get(place[0], ()))
+                    tags = self.facts.variables.get(place[0])
                     if tags and all(t[0] in ("lib", "module", "class", "function") for t in tags):
                         return Value(None, (), tags)
                     return Value(place, (), tags)
@@ -448,7 +448,7 @@ class Expressions(Emitting):
                     return Value(tags=frozenset({("module", f"{module}.{name}")}))
         return Value()
 
-    def _of_library(self, names: list[str], name: str, node: ast.AST) -> Value:
+    def _of_library(self, names: tuple[str, ...], name: str, node: ast.AST) -> Value:
         tags: set[Tag] = set()
         for each in names:
             full = f"{each}.{name}"
@@ -465,7 +465,7 @@ class Expressions(Emitting):
             for each in self.facts.lineage(key):
                 if name in self.facts.classes[each].scope.bound:
                     place = (f"{each}/{name}",)
-                    return Value(place, (), frozenset(self.facts.variables.get(place[0], ())))
+                    return Value(place, (), self.facts.variables.get(place[0]))
         return Value(value.place, value.reads)
 
     def _of_instance(self, value: Value, name: str, node: ast.AST) -> Value:
@@ -504,9 +504,9 @@ class Expressions(Emitting):
         """A field of arguments: as given, or as the program has set it since."""
         assert value.place is not None
         reads = ((*value.place, "given"), (*value.place, name))
-        tags = self.facts.fields.get(("namespace", name), set())
+        tags = self.facts.fields.get(("namespace", name))
         if tags:
-            return Value((*value.place, name), ((*value.place, "given"),), frozenset(tags))
+            return Value((*value.place, name), ((*value.place, "given"),), tags)
         return Value(None, (*value.reads, *reads), SCALAR)  # command lines give plain values
 
     def _value_Subscript(self, node: ast.Subscript) -> Value:

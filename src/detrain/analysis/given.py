@@ -118,8 +118,8 @@ class GivingAway(Expressions):
                 places[0] = value.place
             for number, name in enumerate(scope.parameters()):
                 if not (number == 0 and value.of("bound")):
-                    known = self.facts.variables[parameter_key(scope, name)]
-                    self.facts.learn(known, UNKNOWN)
+                    parameter = parameter_key(scope, name)
+                    self.facts.learn(self.facts.variables, parameter, UNKNOWN)
             self.lowered.given_away.add(key)
             self.note_call(key, node, again=True)
             self.call_function(key, tuple(places), node, target)

@@ -504,7 +504,7 @@ class _Planning:
         return found
 
     def _is_definition(self, key: str) -> bool:
-        tags = self._source.facts.variables.get(key, set())
+        tags = self._source.facts.variables.get(key)
         return len(tags) == 1 and all(tag[0] in DEFINITIONS for tag in tags)
 
     def _written_at(self, cell: Cell) -> tuple[int, str]:

@@ -268,7 +268,7 @@ class Rows(Items):
                 self.hold(changed.place, [v for v in others if v is not changed], node)
                 for key in changed.of("sequence"):
                     for value in others:
-                        self.facts.learn(self.facts.elements[key], value.tags)
+                        self.facts.learn(self.facts.elements, key, value.tags)
 
     def _change(self, row: Row, changed: Value, reads: tuple[Place, ...], node: ast.AST) -> None:
         assert changed.place is not None
@@ -361,7 +361,7 @@ class Rows(Items):
     def _listed(self, reads: tuple[Place, ...], node: ast.AST) -> Value:
         """A new list of plain values."""
         key = self.position(node)
-        self.facts.learn(self.facts.elements[key], SCALAR)
+        self.facts.learn(self.facts.elements, key, SCALAR)
         return self.made(reads, [], frozenset({("sequence", key)}), node)
 
     def _known(
@@ -377,7 +377,7 @@ class Rows(Items):
                 for key in (*value.of("function"), *value.of("bound"), *value.of("kept"))
             }
             for key in value.of("sequence"):
-                elements = self.facts.elements.get(key, set())
+                elements = self.facts.elements.get(key)
                 tags |= {("held", tag[1]) for tag in elements if tag[0] == "instance"}
                 tags |= {("kept", tag[1]) for tag in elements if tag[0] in ("function", "bound")}
         if row.makes in ("optimizer", "scheduler"):
@@ -413,9 +413,9 @@ class Rows(Items):
         items = [self.item_of(v, node) for v in given.positional[:1] if not v.is_scalar]
         scalars = not items
         for item in items:
-            self.facts.learn(self.facts.elements[key], item.tags)
+            self.facts.learn(self.facts.elements, key, item.tags)
         if scalars:
-            self.facts.learn(self.facts.elements[key], SCALAR)
+            self.facts.learn(self.facts.elements, key, SCALAR)
         if name == "builtins.set":
             tags.add(("made", "builtins.set"))
         return self.made(reads, items, frozenset(tags), node)
@@ -454,10 +454,10 @@ class Rows(Items):
                     tag
                     for owner, name in self.facts.assigned
                     if owner in lineage
-                    for tag in self.facts.fields.get((owner, name), ())
+                    for tag in self.facts.fields.get((owner, name))
                 }
             elif kind == "sequence":
-                more = set(self.facts.elements.get(key[0], ()))
+                more = set(self.facts.elements.get(key[0]))
             todo += more - seen
             seen |= more
         return found
