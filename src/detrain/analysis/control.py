@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detrain.analysis.cells import read_by
 from detrain.analysis.definitions import Definitions
-from detrain.analysis.emit import LoopFacts
 from detrain.analysis.expressions import Over
-from detrain.analysis.program import Place, walk_ops
+from detrain.analysis.lowered import LoopFacts
+from detrain.analysis.program import Place, read_by, walk_ops
 from detrain.analysis.scopes import COMPREHENSION, last_name, own_nodes
 from detrain.analysis.values import DEFINITIONS, SCALAR, Value
 

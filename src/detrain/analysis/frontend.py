@@ -11,8 +11,9 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from detrain.analysis.emit import GRADIENTS, NONE, Lowered
+from detrain.analysis.emit import GRADIENTS, NONE
 from detrain.analysis.facts import Facts
+from detrain.analysis.lowered import Lowered
 from detrain.analysis.parts import Part
 from detrain.analysis.program import Bind, Function, Op, Program
 from detrain.analysis.project import Project

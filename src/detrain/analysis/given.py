@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field, replace
 
+from detrain.analysis.attributes import Attributes
 from detrain.analysis.emit import NONE
-from detrain.analysis.expressions import Expressions
 from detrain.analysis.library import Row
 from detrain.analysis.program import ELEMENT, Place
 from detrain.analysis.scopes import Scope
@@ -50,7 +50,7 @@ class Arguments:
         return self.named.get(name)
 
 
-class GivingAway(Expressions):
+class GivingAway(Attributes):
     """What may happen to values that the project gives away."""
 
     def _runs_train_op(self, given: Arguments) -> bool:

@@ -12,8 +12,8 @@ import ast
 from collections import defaultdict
 from dataclasses import dataclass
 
-from detrain.analysis.emit import LoopFacts
 from detrain.analysis.frontend import Source
+from detrain.analysis.lowered import LoopFacts
 from detrain.analysis.program import Call, Loop, Op, blocks_of, walk_ops
 from detrain.analysis.sites import LoopNode, loop_sites
 
