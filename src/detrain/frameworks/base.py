@@ -83,6 +83,9 @@ class Still(Protocol):
     def begin(self, settle: Callable[[], None]) -> None:
         """Call `settle`, once, before anything changes one of them that `end` would not see."""
 
+    def unchanged(self) -> bool:
+        """Whether none was changed so far. Any thread may ask."""
+
     def end(self) -> set[str]:
         """No longer; gives those that were changed since. Called by `settle` itself, too."""
 

@@ -96,6 +96,10 @@ class StillTensors:
             for name in ("to_dlpack", "_to_dlpack", "_to_dlpack_versioned"):
                 self._stand_before(module, name, _after(settle, getattr(module, name, None)))
 
+    def unchanged(self) -> bool:
+        """Whether all versions are what they were."""
+        return all(alias._version == version for _, alias, version in self._watched)
+
     def end(self) -> set[str]:
         """Step aside; the names of those that were changed."""
         if self._handle is not None:
