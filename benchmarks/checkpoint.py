@@ -103,10 +103,14 @@ class Training:
 
     def __init__(self, size: str) -> None:
         torch.manual_seed(0)
+        self.size = size
         self.model = LanguageModel(*WIDTHS[size])
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-5)
         self.batch = 1
         self.before_update: Callable[[], None] = lambda: None
+
+    def warm_up(self) -> None:
+        """Choose a batch for which a step takes long enough."""
         self.step()
         self.step()
         while self._seconds() < STEP and self.batch < 512:
@@ -453,8 +457,9 @@ def restore_times(training: Training, folder: Path, rounds: int) -> dict[str, li
             for who, restore in (("torch", restored_by_torch), ("DETrain", restored_by_detrain)):
                 shutil.rmtree(folder / "it")
                 shutil.copytree(kept, folder / "it")
+                fresh = Training(training.size)  # as a new process has it
                 prepare(folder)
-                plain, touched = restore(training, folder)
+                plain, touched = restore(fresh, folder)
                 found.setdefault(f"{who}, {cache}", []).append(plain)
                 found.setdefault(f"{who}, {cache}, touched", []).append(touched)
     return found
@@ -557,6 +562,7 @@ def main() -> None:
     lines = ["# Checkpoints", "", intro, ""]
     for size in chosen.model or list(WIDTHS):
         training = Training(size)
+        training.warm_up()
         title = (
             f"{training.nbytes / 1e6:.0f} MB of parameters and Adam state, "
             f"batches of {training.batch} × 32"

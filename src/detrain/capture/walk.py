@@ -357,9 +357,7 @@ class Walk:
         gradient = fields.pop(framework.gradient, None)
         if gradient is not None:
             index = self._index[id(obj)]
-            leaf = LiveLeaf(
-                self._paths[index], framework, obj, view.nbytes, view.dtype, view.shape
-            )
+            leaf = LiveLeaf(self._paths[index], framework, obj, view.nbytes, view.dtype, view.shape)
             self._gradients[index] = leaf
             self._left_out["gradient", index] = view.nbytes
         return fields

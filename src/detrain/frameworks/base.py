@@ -256,7 +256,10 @@ class Framework(Protocol):
     def create(
         self, kind: type[Any], facts: ArrayFacts, data: memoryview, shared: Any | None
     ) -> Any:
-        """A new array; `shared` is another one that looks into the same memory, if there is one."""
+        """A new array for that content, which `fill` puts into it.
+
+        `shared` is another one that looks into the same memory, if there is one.
+        """
 
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Put back one of `ArrayView.fields`."""

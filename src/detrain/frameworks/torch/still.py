@@ -201,7 +201,7 @@ _ALONE = _memory_of(torch.empty(1))
 
 def _is_known_to_these_only(memory: _Memory, known: list[torch.Tensor]) -> bool:
     """Whether all that looks into a memory is among some tensors with versions."""
-    if any([each.is_inference() for each in known]):
+    if any(each.is_inference() for each in known):
         return False
     looking = _ALONE.looking + len(known) - 1
     return memory.looking == looking and memory.holding == _ALONE.holding
