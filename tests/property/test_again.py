@@ -90,6 +90,8 @@ class World:
             "swap": lambda: slotted.__init__(slotted.right, [1]),
             "unswap": lambda: slotted.__init__([1], torch.zeros(3)),
             "share": lambda: setattr(thing, "items", [thing.inner, {"x": thing.inner}]),
+            "part": lambda: setattr(thing, "inner", Thing(number=1)),
+            "one memory": lambda: names.update({"m/hidden": torch.randn(4).split(2)}),
             "unshare": lambda: setattr(thing, "items", [Thing(), {"x": 1}]),
             "draw": lambda: names["m/dice"].random(),
             "draw a tensor": lambda: torch.rand(1, generator=names["m/generator"]),
