@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Abandoned", "Copying", "Late", "Overlap"]
 
-_CHUNK = 2 << 20
+_CHUNK = 256 * 1024
 """Bytes that are copied and then digested: they are still in the cache."""
 
 
@@ -77,21 +77,23 @@ class Copying:
         return name in self._index
 
     def is_copied(self, name: str) -> bool:
-        """Whether an array is copied by now."""
-        return self._index[name] < self._copied and not self._stop
+        """Whether an array is copied by now, or was copied at once."""
+        return self._index.get(name, -1) < self._copied and not self._stop
 
     def wait_for(self, name: str) -> None:
         """Wait until an array is copied; `Abandoned` if it won't be."""
-        number = self._index[name]
-        with self._changed:
-            self._changed.wait_for(lambda: self._copied > number or self._stop)
+        number = self._index.get(name, -1)
+        if self._copied <= number:
+            with self._changed:
+                self._changed.wait_for(lambda: self._copied > number or self._stop)
         if self._stop:
             raise Abandoned
 
     def digest(self, name: str) -> str:
         """Wait for the digest of an array; `Abandoned` if it won't be copied."""
-        with self._changed:
-            self._changed.wait_for(lambda: name in self._digests or self._stop)
+        if name not in self._digests:
+            with self._changed:
+                self._changed.wait_for(lambda: name in self._digests or self._stop)
         if self._stop:
             raise Abandoned
         return self._digests[name]
@@ -174,7 +176,7 @@ class Overlap:
         """`compare` these once more with the arrays, when the copy is finished."""
         self.copying, self._still, self._compare = copying, still, compare
         self._lock, self._owner = threading.RLock(), os.getpid()
-        self._settled = False
+        self._settled = self._is_good = False
         self._changed: set[str] = set()
 
     def begin(self) -> None:
@@ -197,8 +199,26 @@ class Overlap:
                 ):
                     self._changed.add(array.name)
             for each in self._still:
-                self._changed |= each.end()
+                changed = each.end()
+                self._changed |= set() if self._is_good else changed
             self._settled, self._still, self._compare = True, (), ()
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the arrays are compared once more when it is settled."""
+        return bool(self._compare)
+
+    def is_good(self) -> bool:
+        """Whether nothing changed before all was copied: what changes later makes no difference.
+
+        Asked by the thread that writes, when it has all bytes.
+        """
+        with self._lock:
+            if self._settled:
+                return not self._changed
+            if not self.is_compared and all(each.unchanged() for each in self._still):
+                self._is_good = True
+            return self._is_good
 
     def end(self) -> tuple[str, ...]:
         """Settle; the arrays that were changed while they were copied."""
