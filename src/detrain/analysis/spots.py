@@ -263,6 +263,9 @@ class Spots:
         if key in self._below:
             return self._below[key]
         seen = objects | self._objects.sites.union(map(self.holds, found - limit))
+        if not limit:
+            self._below[key] = found | self.under(seen)
+            return self._below[key]
         todo = list(seen)
         while todo:
             fields, held, _ = self._inside[todo.pop()]
