@@ -149,6 +149,24 @@ main
     assert plan_of(parse(keyed)).refused == ()
 
 
+def test_what_an_iteration_leaves_to_the_next_races_even_if_only_its_result_depends_on_it():
+    text = """\
+main
+  bind data = new()
+  par l0 x in data giving z into batches
+    key y by x, b
+    bind z = pure(y)
+    bind b = new()
+  loop l1 batch in batches
+    emit batch
+"""
+    assert plan_of(parse(text)).refused
+    first = text.replace("    bind b = new()\n", "").replace(
+        "    key y", "    bind b = new()\n    key y"
+    )
+    assert plan_of(parse(first)).refused == ()
+
+
 def test_parallel_loops_run_in_any_order_and_their_results_stay_in_order():
     text = """\
 main

@@ -206,7 +206,8 @@ class Causes:
         cells = self._cells
         outside = self._read_outside(scope, op)
         written = cells.block(scope, op.body).writes
-        first_read = cells.liveness.of_iteration(scope, op)
+        # Whatever comes of it: what is computed may be the result, or in an object that lives on.
+        first_read = cells.reading.of_iteration(scope, op)
         own = cells.variables(scope) - first_read
         made_here = cells.made_by(each.site for each in walk_ops(op.body))
         # Objects that an iteration makes for itself are its own as long as nobody else sees them.
