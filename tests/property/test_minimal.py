@@ -180,5 +180,5 @@ def test_a_plan_that_keeps_too_much_is_found(monkeypatch):
         return replace(plan, levels=tuple(levels))
 
     monkeypatch.setattr(sys.modules[__name__], "derive", all_changed)
-    _, missed = share_missed(range(10))
+    _, missed = share_missed(range(5))
     assert missed > 0.15
