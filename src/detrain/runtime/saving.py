@@ -222,7 +222,9 @@ class Saving:
         If the iteration has nothing to tell about it, it is published as soon as it is written.
         """
         held = self.held
-        if held is not None and held.level is level and held.watch.is_quiet:
+        if held is None or held.level is not level or level.habits.nests is not False:
+            return  # a loop inside may take a checkpoint of the same step, and a smaller one
+        if held.watch.is_quiet:
             committing, options = self._committing, self.options
             committing.publish_if_good(held.order, sync, options.retention, self._kept())
 
