@@ -90,6 +90,8 @@ class Walked:
     """Dead variables with an object that something holds which was not walked."""
     alive: tuple[Any, ...] = ()
     """All objects that were met."""
+    carried: frozenset[str] = frozenset()
+    """The names of those `graphs` that belong to arrays which are saved: they may be used later."""
 
 
 def walk(
@@ -185,6 +187,7 @@ class Walk:
             sum(self._left_out.values()),
             self._hidden(aside) if aside.namespaces else frozenset(),
             tuple(self._alive),
+            frozenset(leaf.name for i, leaf in self._graphs.items() if self._modes[i] == FULL),
         )
 
     def _led_to(self) -> dict[str, str]:

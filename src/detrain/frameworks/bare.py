@@ -69,7 +69,7 @@ class Bare:
         """There are no loaders."""
         raise TypeError(type(owner))
 
-    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
+    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], bool] | None:
         """There are no graphs."""
         return None
 

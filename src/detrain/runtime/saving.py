@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,13 +42,15 @@ _LONG = 2.0
 
 def obstacle(
     level: Level,
-    known: dict[tuple[str, ...], dict[str, object]],
+    known: Mapping[tuple[str, ...], Mapping[str, object]],
+    moving: Mapping[tuple[str, ...], Sequence[object]],
     is_thin: Callable[[Level], bool],
 ) -> str | None:
     """Why no checkpoint may be taken at the head of this loop; None if one may.
 
-    All that any loop declared must be reachable from here, and the way back here must be kept. An
-    empty text is a reason that will pass by itself.
+    All that any loop declared must be reachable from here, so must be the generators that move with
+    the iterables of loops inside, and the way back here must be kept. An empty text is a reason
+    that will pass by itself.
     """
     reachable = {id(value) for value in level.objects().values()}
     for path, declared in known.items():
@@ -58,6 +60,14 @@ def obstacle(
                     f"{name!r}, which the loop {' '.join(path)} declared, is not declared by "
                     f"the loop {level.site} (line {level.line}) or around it"
                 )
+    path = level.path()
+    for inner, generators in moving.items():
+        inside = inner[: len(path)] == path != inner
+        if inside and any(id(generator) not in reachable for generator in generators):
+            return (
+                f"what the loop {' '.join(inner)} goes through has a random generator of its own, "
+                f"which is not declared by the loop {level.site} (line {level.line}) around it"
+            )
     tasks = idle.settle()
     if tasks:
         return (

@@ -84,6 +84,8 @@ class Session:
         self._free: Level | None = None
         self._final = ""
         self._known: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._moving: dict[tuple[str, ...], list[Any]] = {}
+        """Generators that move with what a loop goes through, by the paths of declared loops."""
         self._values: dict[str, str] = {}
         self._place = _here()
 
@@ -245,6 +247,8 @@ class Session:
     ) -> Iterator[Any]:
         try:
             source = level.source = advancing(iterable)
+            if not level.whole:
+                self._moving[level.path()] = source.generators()
             if isinstance(saved, SavedLoop):
                 if saved.exit is not None:
                     self._states.put_back(level, saved.exit)
@@ -409,7 +413,7 @@ class Session:
 
     def _take(self, level: Level) -> bool:
         """Copy a checkpoint, if one may be taken here."""
-        reason = obstacle(level, self._known, self._states.is_thin)
+        reason = obstacle(level, self._known, self._moving, self._states.is_thin)
         if reason is not None:
             if reason and not level.habits.nests:
                 self.attempt.attention(f"no checkpoint can be taken: {reason}")

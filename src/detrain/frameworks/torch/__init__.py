@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from detrain import rng
-from detrain.frameworks.torch import following, generators, loader, tensors
+from detrain.frameworks.torch import following, generators, graphs, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
 from detrain.frameworks.torch.still import StillTensors
 
@@ -154,13 +154,9 @@ class Torch:
         made.set_state(state)
         return made
 
-    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
+    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], bool] | None:
         """Watch the node that made a tensor."""
-        if obj.grad_fn is None:
-            return None
-        handle = obj.grad_fn.register_prehook(lambda _: used())
-        end: Callable[[], None] = handle.remove
-        return end
+        return graphs.watch(obj, used)
 
     def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """Watch backward passes, optimizers, and what is left in the end."""
