@@ -51,7 +51,7 @@ from detrain.analysis.program import (
 from detrain.analysis.scopes import Module, Scope
 from detrain.analysis.types import Cause
 from detrain.analysis.values import DEFINITIONS
-from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
+from detrain.plan import Action, Plan, PlanCut, PlanItem, PlanLevel, PlanLoop
 
 __all__ = ["Variable", "plan_python", "trained_cells"]
 
@@ -538,7 +538,9 @@ class _Planning:
                 why = f"the {cause.what} reaches what is trained, or decides which way it goes"
                 yield PlanItem(print_op(op), "record", why, op.span.line, op.span.file)
             elif cause.kind == "race" and not _is_loader(op) and not isinstance(op, Draw):
-                yield PlanItem(print_op(op), "refuse", _RACED, op.span.line, op.span.file)
+                # Tasks of a pool that may draw take turns, in the order of submission.
+                action: Action = "rekey" if self._is_pool(op) and self._draws(op) else "refuse"
+                yield PlanItem(print_op(op), action, _RACED, op.span.line, op.span.file)
         # A draw moves a generator that others draw from, whatever becomes of the number.
         raced = {cause.site for cause in self._causes.everywhere if cause.kind == "race"}
         for site in raced:
@@ -546,6 +548,30 @@ class _Planning:
             if isinstance(op, Draw) and op.span is not None:
                 yield PlanItem(print_op(op), "rekey", _RACED, op.span.line, op.span.file)
 
+    def _is_pool(self, op: Op) -> bool:
+        """Whether a parallel loop is the tasks of a pool of Python's own."""
+        return op.span is not None and any(
+            name.startswith(_POOLS)
+            and (node.lineno, node.col_offset) == (op.span.line, op.span.column)
+            and scope.module.path == op.span.file
+            for name, _, node, scope in self._source.lowered.calls
+        )
+
+    def _draws(self, op: Op) -> bool:
+        """Whether a parallel loop may come to a draw."""
+        bodies = dict(self._cells.scopes)
+        todo, seen = list(blocks_of(op)), set[str]()
+        while todo:
+            for each in walk_ops(todo.pop()):
+                if isinstance(each, Draw):
+                    return True
+                if isinstance(each, Call) and each.function not in seen:
+                    seen.add(each.function)
+                    todo.append(bodies[each.function])
+        return False
+
+
+_POOLS = ("concurrent.futures.", "multiprocessing.pool.", "multiprocessing.dummy.")
 
 _RACED = "its bits depend on the order in which parallel work is done"
 
