@@ -293,6 +293,27 @@ class Helped(Stream):
             yield self.helpers[0](item)
 
 
+class Other:
+    """Not held by any of them: its effects are nobody's."""
+
+    def __getitem__(self, index):
+        SEEN.append(index)
+
+
+def remembering(item):
+    SEEN.append(item)
+    return item
+
+
+class ByGlobal(Stream):
+    def __iter__(self):
+        for item in self.data:
+            yield self.through(item)
+
+    def through(self, item):
+        return remembering(item)
+
+
 class Elsewhere(Stream):
     def __init__(self, path=""):
         super().__init__(path)
@@ -320,7 +341,7 @@ class Late(Stream):
 @pytest.mark.parametrize(
     "kind",
     [Carrying, Reading, FromAFile, FromAnIterator, Buffered, HeavyBelow, HeavyBefore,
-     DrawingToChoose, TwoPerTurn, Itself, Noticing, Helped, Elsewhere, Private, Late],
+     DrawingToChoose, TwoPerTurn, Itself, Noticing, Helped, ByGlobal, Elsewhere, Private, Late],
 )  # fmt: skip
 def test_what_may_be_otherwise_is_not_touched(kind):
     made = kind()

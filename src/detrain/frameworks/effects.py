@@ -1,7 +1,8 @@
 """Whether code of the program may leave something behind: whether doing less of it would be seen.
 
 It goes by the instructions of functions, and by names: a name in a function stands for all
-functions and methods of the program that are called so. What can't be told counts as an effect.
+functions and methods called so among those that can be reached. What can't be told counts as an
+effect.
 """
 
 from __future__ import annotations
@@ -38,12 +39,21 @@ _MADE = frozenset({"__init__", "__post_init__", "__new__"})
 """What is written there belongs to an object that is new."""
 
 
+def _is_effect(step: dis.Instruction) -> bool:
+    if step.opname == "IMPORT_NAME":
+        # What is imported where it is used can't be seen from outside.
+        module = sys.modules.get(str(step.argval))
+        return module is None or held.is_own_file(getattr(module, "__file__", None))
+    return step.opname in _WRITES
+
+
 @dataclass(frozen=True)
 class Reach:
     """What an object of the program may come to.
 
-    `functions` are those of the program by name; under "" those that the object holds. `moving` is
-    the path to something that keeps a place of its own (a file, an iterator), if it holds any.
+    `functions` are those of its classes, and what they name, by name; under "" those that the
+    object holds. `moving` is the path to something that keeps a place of its own (a file, an
+    iterator), if it holds any.
     """
 
     functions: Mapping[str, list[CodeType]]
@@ -63,7 +73,7 @@ class Reach:
                 if code.co_name in _MADE:
                     continue
                 for each in codes(code):
-                    if any(step.opname in _WRITES for step in dis.get_instructions(each)):
+                    if any(map(_is_effect, dis.get_instructions(each))):
                         return True
                     todo += each.co_names
         return False
@@ -84,23 +94,19 @@ class Reach:
 
 
 def reach(obj: Any, path: str = "dataset") -> Reach:
-    """Look at all that an object holds, and at all functions of the program."""
+    """Look at all that an object holds, and at all functions that those of its classes name."""
     found: dict[str, list[CodeType]] = {}
-    moving = ""
-    for module in list(sys.modules.values()):
-        if held.is_own_file(getattr(module, "__file__", None)):
-            for name, value in list(vars(module).items()):
-                _note(found, name, value)
+    moving, count = "", 0
     for at, each in held.walk({path: obj}):
+        count += 1
         if isinstance(each, FunctionType):
             if held.is_own(each):
                 _note(found, "" if at.startswith(path) else each.__name__, each)
-        elif not isinstance(each, type):
-            for kind in type(each).__mro__:
-                _note(found, kind.__name__, kind)
-            if _moves(each):
-                moving = moving or at
-    return Reach(found, moving)
+        elif isinstance(each, type):
+            _note(found, each.__name__, each)
+        elif not moving and _moves(each):
+            moving = at
+    return Reach(found, moving or (path if count >= held.MOST else ""))
 
 
 def _moves(obj: Any) -> bool:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from detrain.frameworks.base import Framework
 
 __all__ = [
-    "Held", "Holdings", "as_written", "is_own", "is_own_file", "look", "put_text", "text_of",
-    "walk",
+    "MOST", "Held", "Holdings", "as_written", "is_own", "is_own_file", "look", "put_text",
+    "text_of", "walk",
 ]  # fmt: skip
 
 _PLAIN: frozenset[type] = frozenset(
@@ -37,7 +37,7 @@ _PLAIN: frozenset[type] = frozenset(
 )
 _OURS = str(Path(__file__).parent.parent)
 _MANY = 64
-_MOST = 200_000
+MOST = 200_000
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def walk(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> Iterator[tupl
     seen = {id(obj) for obj in without}
     alive: list[Any] = []
     queue = deque(roots.items())
-    while queue and len(alive) < _MOST:
+    while queue and len(alive) < MOST:
         path, obj = queue.popleft()
         if type(obj) in _PLAIN or id(obj) in seen:
             continue
@@ -96,7 +96,7 @@ def look(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> Holdings:
             held.append(Held(path, xxhash.xxh3_64_intdigest(path.encode()), obj, owner))
         elif not isinstance(obj, type | ModuleType) and isinstance(own := _fields(obj), dict):
             fields.append((own, tuple(map(id, own.values()))))
-    return Holdings(tuple(held), tuple(fields), complete=count < _MOST)
+    return Holdings(tuple(held), tuple(fields), complete=count < MOST)
 
 
 def text_of(held: Held) -> str:
