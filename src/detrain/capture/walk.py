@@ -23,9 +23,11 @@ from detrain.capture.anchors import (
     DEAD,
     FULL,
     REBUILT,
+    Numbering,
     content_of,
     is_addressed,
     is_field,
+    number_objects,
     variable_of,
     with_anchors,
 )
@@ -146,6 +148,7 @@ class Walk:
         self._refs: Roots = ()
         self._rebuilt_refs: Roots = ()
         self._contents: dict[str, str] = {}
+        self._numbering: Numbering | None = None
 
     def run(self, roots: Mapping[str, Any], aside: Aside) -> Walked:
         """Walk from the roots, then from what is left out."""
@@ -164,11 +167,14 @@ class Walk:
 
     def _found(self, aside: Aside) -> Walked:
         """Walk from the dead roots; gives all that was found."""
+        if self._numbering is None and (aside.rebuilt or aside.dead):
+            refs = (ref for _, ref in self._refs)
+            self._numbering = number_objects(refs, self._nodes, self._modes)
         dead = self._roots(aside.dead, DEAD)
         nodes, paths = tuple(self._nodes), tuple(self._paths)
         tree = StateTree(self._refs, nodes, paths, self._rebuilt_refs, dead)
-        if aside.rebuilt or aside.dead:
-            tree = with_anchors(tree, self._modes)
+        if self._numbering is not None:
+            tree = with_anchors(tree, self._modes, self._numbering)
         return Walked(
             tree,
             tuple(self._leaves.values()),
@@ -357,9 +363,7 @@ class Walk:
         gradient = fields.pop(framework.gradient, None)
         if gradient is not None:
             index = self._index[id(obj)]
-            leaf = LiveLeaf(
-                self._paths[index], framework, obj, view.nbytes, view.dtype, view.shape
-            )
+            leaf = LiveLeaf(self._paths[index], framework, obj, view.nbytes, view.dtype, view.shape)
             self._gradients[index] = leaf
             self._left_out["gradient", index] = view.nbytes
         return fields

@@ -83,6 +83,8 @@ class Order:
     marks: Marks
     observed: Observed
     failure: BaseException | None = None
+    is_ordered: bool = False
+    """Whether it is to be published, or is."""
 
     def states(self) -> list[Snapshot | SavedState]:
         """What has to be durable, in order: what others borrow from first."""
@@ -129,7 +131,27 @@ class Committing:
         kept: dict[str, tuple[str, ...]],
     ) -> None:
         """Publish a checkpoint that was begun. `sync` makes the run's own files durable."""
+        order.is_ordered = True
         self.writer.submit(partial(self._publish, order, sync, rule, kept))
+
+    def publish_if_good(
+        self,
+        order: Order,
+        sync: Callable[[], None],
+        rule: Retention,
+        kept: dict[str, tuple[str, ...]],
+    ) -> None:
+        """Publish a checkpoint as soon as it is written, unless an array changed under the copy."""
+        order.is_ordered = True
+
+        def published() -> None:
+            cut = order.cut
+            if cut.saved is not None and (cut.overlap is None or cut.overlap.is_good()):
+                self._publish(order, sync, rule, kept)
+            elif order.failure is not None and not isinstance(order.failure, Abandoned):
+                self._failures.append((order.step, order.failure))
+
+        self.writer.submit(published)
 
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint: what it has need not be written again."""

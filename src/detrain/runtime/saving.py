@@ -4,6 +4,8 @@ A checkpoint is copied from a loop's head on and published when the iteration th
 well; `committing` does the writing.
 A loop that is just ending has no iteration left in which its variables would be bound again; and
 only the iteration shows whether an autograd graph, which is not captured, reaches across the head.
+Where there is no graph, and nothing else that only the iteration shows, it is published as soon as
+the iteration has begun and all is written.
 """
 
 from __future__ import annotations
@@ -214,6 +216,16 @@ class Saving:
         if self.held is not None and self.held.level is level:
             self._abandon()
 
+    def entered(self, level: Level, sync: Callable[[], None]) -> None:
+        """The loop went into another iteration: what was held at its head is wanted.
+
+        If the iteration has nothing to tell about it, it is published as soon as it is written.
+        """
+        held = self.held
+        if held is not None and held.level is level and held.watch.is_quiet:
+            committing, options = self._committing, self.options
+            committing.publish_if_good(held.order, sync, options.retention, self._kept())
+
     def confirm(self, level: Level, sync: Callable[[], None]) -> None:
         """An iteration has gone well: publish what was held at its head.
 
@@ -230,7 +242,8 @@ class Saving:
         if held.order.cut.overlap is not None:
             self._stall += held.order.cut.overlap.copying.waited
             self._behind += held.order.cut.overlap.copying.behind
-        self._committing.publish(held.order, sync, self.options.retention, self._kept())
+        if not held.order.is_ordered:
+            self._committing.publish(held.order, sync, self.options.retention, self._kept())
         self.last_step, self._last_time = held.order.step, self._clock()
 
     def tell(self) -> None:
