@@ -48,6 +48,9 @@ __all__ = ["run"]
 @click.option("--no-plan", is_flag=True, help="Save all that is reachable, needed or not.")
 @click.option("--audit", is_flag=True, help="Watch after every checkpoint what it left out.")
 @click.option("--unordered", is_flag=True, help="Give results of pools as they are done.")
+@click.option(
+    "--one-stream", is_flag=True, help="Iterable datasets give what they give without workers."
+)
 @click.option("--quiet", is_flag=True, help="Say nothing but what needs attention.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -70,6 +73,7 @@ def run(
     no_plan: bool,
     audit: bool,
     unordered: bool,
+    one_stream: bool,
     quiet: bool,
 ) -> None:
     """Run SCRIPT with ARGS. The same command line resumes an unfinished run, and otherwise starts a
@@ -92,7 +96,9 @@ def run(
         version=__version__,
         address=runs_address(root),
     )
-    options = Options(quiet=quiet, use_plan=not no_plan, audit=audit, unordered=unordered).typing(
+    options = Options(
+        quiet=quiet, use_plan=not no_plan, audit=audit, unordered=unordered, one_stream=one_stream
+    ).typing(
         save_every=save_every,
         budget=budget,
         grace=grace,

@@ -31,6 +31,9 @@ class Bare:
     def prepare(self) -> None:
         """There are no algorithms to choose from."""
 
+    def have_one_stream(self) -> None:
+        """There are no streams."""
+
     def release(self) -> None:
         """Nothing to undo."""
 

@@ -129,6 +129,9 @@ class Framework(Protocol):
     def prepare(self) -> None:
         """Choose deterministic algorithms, and make the framework's loaders `Positioned`."""
 
+    def have_one_stream(self) -> None:
+        """From now on, have streams give what they give without workers; `release` undoes it."""
+
     def release(self) -> None:
         """Undo `prepare`."""
 

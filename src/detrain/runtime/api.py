@@ -104,6 +104,7 @@ def _open(
         use_plan=options.use_plan,
         mirror=mirror,
         unordered=options.unordered,
+        one_stream=options.one_stream,
     )
     session = Session(opening, options)
     session.attempt.start()

@@ -39,6 +39,8 @@ class Options:
     """Whether that is watched after every checkpoint, rather than after a loop's first."""
     unordered: bool = False
     """Whether pools give results as they are done; this one may change the bits of a program."""
+    one_stream: bool = False
+    """Whether iterable datasets give what they give without workers; so may this one."""
     typed: frozenset[str] = frozenset()
     """Options typed on the command line: what the program asks for changes others only."""
 

@@ -80,6 +80,10 @@ class Torch:
         _deterministic.fill_uninitialized_memory = False
         loader.install()
 
+    def have_one_stream(self) -> None:
+        """Have iterable datasets give what they give without workers."""
+        loader.install(one_stream=True)
+
     def release(self) -> None:
         """Put the program's own choices back."""
         loader.uninstall()
