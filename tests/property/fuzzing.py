@@ -30,8 +30,9 @@ from detrain.capture.forms import FORMS
 from detrain.capture.restore import restore
 from detrain.capture.sound import check_tree
 from detrain.capture.walk import walk
-from detrain.checkpoint.commit import Lent, load_newest, publish, save_state, verified_arrays
+from detrain.checkpoint.commit import Lent, load_newest, publish, save_state
 from detrain.checkpoint.manifest import Manifest, SavedLevel, SavedLoop
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.snapshot import take
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DetrainError

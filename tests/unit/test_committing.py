@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
-from detrain.checkpoint.commit import load_newest, manifest_steps, verified_arrays
+from detrain.checkpoint.commit import load_newest, manifest_steps
 from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.lending import WORTH_A_FILE
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.retention import Retention
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.checkpoint.store import LocalStore

@@ -11,6 +11,7 @@ import click
 from detrain import __version__
 from detrain.analysis.analyse import analyse
 from detrain.analysis.project import Project, read_project
+from detrain.checkpoint.packing import require_zstd
 from detrain.errors import DetrainError, ProgramTooLarge, UsageError
 from detrain.instrument.hook import Instrument
 from detrain.plan import Plan
@@ -41,6 +42,7 @@ __all__ = ["run"]
 @click.option("--grace", metavar="Ns", help="Time to save and end after a SIGTERM [30s].")
 @click.option("--keep", type=int, metavar="K", help="How many checkpoints are kept [3].")
 @click.option("--keep-every", type=int, metavar="N", help="Also keep one for every N steps.")
+@click.option("--compact", is_flag=True, help="Store older checkpoints in less room (zstandard).")
 @click.option("--digest-every", type=int, metavar="N", help="Steps between state digests [100].")
 @click.option(
     "--runs", "root", metavar="DIR", help="Folder or s3://… of runs [.detrain or DETRAIN_RUNS]."
@@ -65,6 +67,7 @@ def run(
     grace: str | None,
     keep: int | None,
     keep_every: int | None,
+    compact: bool,
     digest_every: int | None,
     root: str | None,
     no_plan: bool,
@@ -92,7 +95,11 @@ def run(
         version=__version__,
         address=runs_address(root),
     )
-    options = Options(quiet=quiet, use_plan=not no_plan, audit=audit, unordered=unordered).typing(
+    if compact:
+        require_zstd("--compact")
+    options = Options(
+        quiet=quiet, use_plan=not no_plan, audit=audit, unordered=unordered, compact=compact
+    ).typing(
         save_every=save_every,
         budget=budget,
         grace=grace,

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from detrain.checkpoint.commit import Lent, publish, retire, save_state
+from detrain.checkpoint.commit import Lent, manifest_steps, publish, retire, save_state
 from detrain.checkpoint.copying import Abandoned
 from detrain.checkpoint.manifest import Borrowed, Manifest, SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.writer import Writer
+from detrain.runtime.compacting import Compacting
 
 if TYPE_CHECKING:
     from detrain.checkpoint.retention import Retention
@@ -103,6 +104,7 @@ class Committing:
     ) -> None:
         self._store, self._reached, self._retired = store, reached, retired
         self.writer = Writer()
+        self.compacting = Compacting(store.folder)
         self._failures: list[tuple[int, BaseException]] = []
         self._oldest: Manifest | None = None
         self.newest: int | None = None
@@ -212,7 +214,12 @@ class Committing:
             self.newest = order.step
             self._published[order.step] = manifest
             in_use = self._in_use()
+            if self.compacting.ended():  # manifests have changed
+                self._published = {order.step: manifest}
             self._oldest = retire(self._store, rule, self._reached, self._published, in_use)
+            if rule.compact:
+                history = frozenset(manifest_steps(self._store)[: -rule.last])
+                self.compacting.begin(history, rule.last)
         except (OSError, Abandoned) as error:
             self._failures.append((order.step, error))
 

@@ -31,6 +31,8 @@ class Options:
     """Seconds from being asked to end to ending, saved or not."""
     keep: int = 3
     keep_every: int | None = None
+    compact: bool = False
+    """Whether checkpoints that are kept besides the last ones are stored in less room."""
     digest_every: int = 100
     quiet: bool = False
     use_plan: bool = True
@@ -51,7 +53,7 @@ class Options:
     @property
     def retention(self) -> Retention:
         """Which checkpoints are kept."""
-        return Retention(self.keep, self.keep_every)
+        return Retention(self.keep, self.keep_every, self.compact)
 
     def asked(self, **wanted: str | int | None) -> Options:
         """With what a program asks for, where it asks and nothing else was typed."""

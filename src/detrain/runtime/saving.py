@@ -239,6 +239,9 @@ class Saving:
         for step, error in committing.tell():
             self._lost += 1
             self._say(f"the checkpoint of step {step} could not be written: {error}. {self._left}")
+        if committing.compacting.trouble:
+            self._say(f"older checkpoints were not compacted: {committing.compacting.trouble}")
+            committing.compacting.trouble = ""
         if self._behind > _LONG and self.options.save_every.steps is not None:
             self._say(
                 f"training waits for checkpoints to be written ({_LONG:.0f} s so far): they are "
@@ -259,6 +262,7 @@ class Saving:
         """Give up what is held, and wait until the rest is published."""
         self._abandon()
         self.wait()
+        self._committing.compacting.stop()
         self.tell()
         self._store.sweep()
         if self._lost:

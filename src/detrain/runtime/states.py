@@ -16,8 +16,8 @@ from detrain.capture.frames import is_plain
 from detrain.capture.restore import restore
 from detrain.capture.walk import Walked, walk
 from detrain.checkpoint.buffers import Arena
-from detrain.checkpoint.commit import verified_arrays
 from detrain.checkpoint.manifest import SavedState
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.snapshot import Snapshot, digest_leaves, take, take_overlapped
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DamagedCheckpoint, ResumeMismatch
