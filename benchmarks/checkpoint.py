@@ -122,10 +122,12 @@ class Training:
         text = torch.randint(0, words, (self.batch, 33))
         logits = self.model(text[:, :-1])
         loss = nn.functional.cross_entropy(logits.reshape(-1, words), text[:, 1:].reshape(-1))
-        self.optimizer.zero_grad()
         loss.backward()
         self.before_update()
         self.optimizer.step()
+        # Cleared here, so that none are left at the head, where no peer would save them. In a
+        # script it makes no difference: the plan sees that they are cleared before they are used.
+        self.optimizer.zero_grad()
 
     def state(self) -> dict[str, Any]:
         return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}

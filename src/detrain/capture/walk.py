@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
     from detrain.frameworks.base import ArrayView, Framework
 
-__all__ = ["Aside", "Walk", "Walked", "walk"]
+__all__ = ["Aside", "Roots", "Walk", "Walked", "walk"]
+
+Roots = tuple[tuple[str, Ref], ...]
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class _Memory:
     """The arrays met so far that look into one memory, and the names of their bytes by layout."""
 
     number: int
-    views: list[tuple[int, ArrayView]]
+    views: list[tuple[int, int, int]]
+    """For each array its index, where in the memory it lies, and how large the memory is."""
     leaves: dict[object, str]
 
 
@@ -127,7 +130,8 @@ class Walk:
         # Keeps temporary objects alive, so that no address is used twice.
         self._alive: list[Any] = []
         self._silent: set[int] = set()
-        self._graphs: list[LiveLeaf] = []
+        self._shared: set[int] = set()
+        self._graphs: dict[int, LiveLeaf] = {}
         self._leaves: dict[str, LiveLeaf] = {}
         self._memories: dict[object, _Memory] = {}
         self._mode = FULL
@@ -136,35 +140,51 @@ class Walk:
         self._asked: set[int] = set()
         self._rebuilt: dict[str, LiveLeaf] = {}
         self._with_gradients = True
-        self._gradients: list[LiveLeaf] = []
+        self._gradients: dict[int, LiveLeaf] = {}
         self._left_out: dict[object, int] = {}
         self._fields: Mapping[int, Set[str]] = {}
+        self._refs: Roots = ()
+        self._rebuilt_refs: Roots = ()
+        self._contents: dict[str, str] = {}
 
     def run(self, roots: Mapping[str, Any], aside: Aside) -> Walked:
         """Walk from the roots, then from what is left out."""
+        self._reach(roots, aside)
+        return self._found(aside)
+
+    def _reach(self, roots: Mapping[str, Any], aside: Aside) -> None:
+        """Walk from all but the dead roots."""
         self._with_gradients, self._fields = aside.gradients, aside.fields
-        refs = self._roots(roots, FULL)
-        rebuilt = self._roots(aside.rebuilt, REBUILT)
-        leads_to = {name: self._leads_to(ref) for name, ref in rebuilt if is_field(name)}
-        refs += self._roots(aside.held, FULL)
-        contents = content_of(self._nodes, self._paths, self._modes)
-        contents |= {f"{name}.=": path for name, path in leads_to.items()}
-        dead = self._roots(aside.dead, DEAD)
+        self._refs = self._roots(roots, FULL)
+        self._rebuilt_refs = self._roots(aside.rebuilt, REBUILT)
+        leads_to = self._led_to()
+        self._refs += self._roots(aside.held, FULL)
         self._mark_shared_memory()
-        tree = StateTree(refs, tuple(self._nodes), tuple(self._paths), rebuilt, dead)
+        self._contents = content_of(self._nodes, self._paths, self._modes) | leads_to
+
+    def _found(self, aside: Aside) -> Walked:
+        """Walk from the dead roots; gives all that was found."""
+        dead = self._roots(aside.dead, DEAD)
+        nodes, paths = tuple(self._nodes), tuple(self._paths)
+        tree = StateTree(self._refs, nodes, paths, self._rebuilt_refs, dead)
         if aside.rebuilt or aside.dead:
             tree = with_anchors(tree, self._modes)
         return Walked(
             tree,
             tuple(self._leaves.values()),
-            tuple(self._graphs),
+            tuple(self._graphs.values()),
             tuple(self._rebuilt.values()),
-            contents,
-            tuple(self._gradients),
+            self._contents,
+            tuple(self._gradients.values()),
             sum(self._left_out.values()),
             self._hidden(aside) if aside.namespaces else frozenset(),
             tuple(self._alive),
         )
+
+    def _led_to(self) -> dict[str, str]:
+        """Which objects the fields lead to that are rebuilt."""
+        named = ((name, ref) for name, ref in self._rebuilt_refs if is_field(name))
+        return {f"{name}.=": self._leads_to(ref) for name, ref in named}
 
     def _leads_to(self, ref: Ref) -> str:
         """Which of the rebuilt objects one is; "" if it is saved."""
@@ -178,7 +198,7 @@ class Walk:
         found = held_elsewhere(objects, self._alive, ours)
         return frozenset(variable_of(self._paths[asked[i]]) for i in found)
 
-    def _roots(self, roots: Mapping[str, Any], mode: int) -> tuple[tuple[str, Ref], ...]:
+    def _roots(self, roots: Mapping[str, Any], mode: int) -> Roots:
         self._mode = mode
         refs = tuple((name, self.ref(value, name)) for name, value in roots.items())
         while self._queue:
@@ -223,16 +243,22 @@ class Walk:
             return encode_scalar(obj)
         index = self._index.get(id(obj))
         if index is None:
-            index = self._index[id(obj)] = len(self._nodes)
-            self._nodes.append(_TO_COME)
-            self._paths.append(path)
-            self._modes.append(self._mode)
-            self._alive.append(obj)
-            self._queue.append((index, obj))
-        elif self._mode < self._modes[index] and self._nodes[index].array is None:
+            return self._meet(obj, path)
+        self._shared.add(index)
+        if self._mode < self._modes[index] and self._nodes[index].array is None:
             # Something that is saved holds it: it is described again, to be saved.
             self._modes[index] = self._mode
             self._queue.append((index, obj))
+        return index
+
+    def _meet(self, obj: Any, path: str) -> int:
+        """The index of an object that was not met before."""
+        index = self._index[id(obj)] = len(self._nodes)
+        self._nodes.append(_TO_COME)
+        self._paths.append(path)
+        self._modes.append(self._mode)
+        self._alive.append(obj)
+        self._queue.append((index, obj))
         return index
 
     def refs(self, items: Iterable[Any], path: str) -> tuple[Ref, ...]:
@@ -294,7 +320,7 @@ class Walk:
         mode = self._modes[index]
         if view.graph:
             live = LiveLeaf(path, framework, obj, view.nbytes, view.dtype, view.shape)
-            self._graphs.append(live)
+            self._graphs[index] = live
         if mode == DEAD:
             return self._dead_array(place, framework, view)
         memory = self._memories.get(place)
@@ -311,7 +337,7 @@ class Walk:
             leaves[leaf] = LiveLeaf(leaf, framework, obj, view.nbytes, view.dtype, view.shape)
             if mode != FULL:
                 self._left_out[place, layout] = view.nbytes
-        memory.views.append((index, view))
+        memory.views.append((index, view.offset, view.memory_bytes))
         return ArrayFacts(
             framework=framework.name,
             dtype=view.dtype,
@@ -330,10 +356,12 @@ class Walk:
             return fields
         gradient = fields.pop(framework.gradient, None)
         if gradient is not None:
-            path = self._paths[self._index[id(obj)]]
-            leaf = LiveLeaf(path, framework, obj, view.nbytes, view.dtype, view.shape)
-            self._gradients.append(leaf)
-            self._left_out[id(gradient)] = view.nbytes
+            index = self._index[id(obj)]
+            leaf = LiveLeaf(
+                self._paths[index], framework, obj, view.nbytes, view.dtype, view.shape
+            )
+            self._gradients[index] = leaf
+            self._left_out["gradient", index] = view.nbytes
         return fields
 
     def save_instead(self, obj: Any) -> None:
@@ -353,10 +381,8 @@ class Walk:
         for memory in self._memories.values():
             if len(memory.views) < 2:
                 continue
-            for index, view in memory.views:
+            for index, offset, nbytes in memory.views:
                 node = self._nodes[index]
                 assert node.array is not None
-                facts = msgspec.structs.replace(
-                    node.array, offset=view.offset, storage_bytes=view.memory_bytes
-                )
+                facts = msgspec.structs.replace(node.array, offset=offset, storage_bytes=nbytes)
                 self._nodes[index] = msgspec.structs.replace(node, array=facts)

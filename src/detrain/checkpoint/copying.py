@@ -1,8 +1,8 @@
 """Copying arrays behind the program's back, while it goes on.
 
 Arrays that the framework says only an update changes are copied by a thread, into memory of the
-snapshot, and digested while they are in the cache. `finish` waits until all bytes are copied: the
-framework calls it before anything may change one of them. Whether one was changed all the same is
+snapshot, and digested there afterwards: while it copies, the program may wait for it. `finish`
+waits until all bytes are copied: the framework calls it before anything may change one of them. Whether one was changed all the same is
 asked of the framework at that moment (`Overlap.end`); then the snapshot is no good.
 
 The thread calls nothing of a framework and touches no object of the program.
@@ -17,8 +17,6 @@ import threading
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-import xxhash
-
 from detrain.checkpoint.buffers import address_of
 from detrain.frameworks.find import memory_at
 from detrain.trace.digest import digest_array
@@ -31,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Abandoned", "Copying", "Late", "Overlap"]
 
-_CHUNK = 2 << 20
-"""Bytes that are copied and then digested: they are still in the cache."""
+_CHUNK = 32 << 20
+"""Bytes that are copied before it is asked whether they are still wanted."""
 
 
 class Abandoned(Exception):
@@ -56,7 +54,7 @@ class Copying:
         self._changed = threading.Condition()
         self._copied = 0
         self._digests: dict[str, str] = {}
-        self._started = self._hurry = self._stop = False
+        self._started = self._stop = False
         self._over = threading.Event()
         self.waited = self._waited_for_turn = 0.0
         """Seconds that the program waited for it."""
@@ -98,7 +96,6 @@ class Copying:
 
     def finish(self) -> None:
         """Wait until nothing of the program is read any more; then it may be changed."""
-        self._hurry = True
         began = monotonic()
         self._over.wait()
         self.waited += monotonic() - began
@@ -115,9 +112,9 @@ class Copying:
 
     def _run(self) -> None:
         try:
-            late = self._copy_all()
+            self._copy_all()
             self._over.set()
-            for array in late:
+            for array in self._arrays:
                 if self._stop:
                     return
                 self._digests[array.name] = digest_array(array.into)
@@ -130,39 +127,23 @@ class Copying:
         finally:
             self._over.set()
 
-    def _copy_all(self) -> list[Late]:
-        """Copy; gives those that there was no time to digest."""
-        late = []
+    def _copy_all(self) -> None:
         began = monotonic()
         self._turn.wait()
         self._waited_for_turn = monotonic() - began
         for array in self._arrays:
-            if self._stop:
-                break
-            if not self._copy(array):
-                late.append(array)
+            target, nbytes = address_of(array.into), len(array.into)
+            for at in range(0, nbytes, _CHUNK):
+                if self._stop:
+                    return
+                count = min(_CHUNK, nbytes - at)
+                ctypes.memmove(target + at, array.address + at, count)
             self._tell()
-        return late
 
     def _tell(self, copied: int = 1) -> None:
         with self._changed:
             self._copied += copied
             self._changed.notify_all()
-
-    def _copy(self, array: Late) -> bool:
-        """Copy an array; False if there was no time to digest it."""
-        target, nbytes, at = address_of(array.into), len(array.into), 0
-        running = xxhash.xxh3_128()
-        while at < nbytes and not self._stop:
-            if self._hurry:
-                ctypes.memmove(target + at, array.address + at, nbytes - at)
-                return False
-            count = min(_CHUNK, nbytes - at)
-            ctypes.memmove(target + at, array.address + at, count)
-            running.update(array.into[at : at + count])
-            at += count
-        self._digests[array.name] = running.hexdigest()
-        return True
 
 
 class Overlap:

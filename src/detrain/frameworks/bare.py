@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from detrain.frameworks.base import LiveLeaf, Still
     from detrain.rng import Fill
@@ -77,13 +77,17 @@ class Bare:
         """There are no gradients."""
         return lambda: ""
 
-    def still(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> Still | None:
+    def still(self, leaves: Iterable[LiveLeaf], objects: Sequence[Any]) -> Still | None:
         """An array may be changed at any time, and nobody is told."""
         return None
 
     def computes(self, obj: Any) -> bool:
         """Nothing of its own needs to be named by a checkpoint."""
         return False
+
+    def glance(self, obj: Any) -> object:
+        """There is no quicker way."""
+        return None
 
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Arrays have no fields."""

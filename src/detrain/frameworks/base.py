@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
@@ -229,13 +229,19 @@ class Framework(Protocol):
         `ValueError` with a reason if it is one whose content can't be captured.
         """
 
+    def glance(self, obj: Any) -> object:
+        """What a `view` of an array depends on, if that is quicker to get; None if it is not.
+
+        Of `fields`, it need only tell whether there are any.
+        """
+
     def copy_out(self, obj: Any, into: memoryview) -> None:
         """Copy the bytes of an array, in C order, into a buffer of exactly that size."""
 
     def address(self, obj: Any) -> int | None:
         """Where the bytes of an array lie in memory, if they do, in C order."""
 
-    def still(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> Still | None:
+    def still(self, leaves: Iterable[LiveLeaf], objects: Sequence[Any]) -> Still | None:
         """Which of some arrays can be copied while the program goes on; None if none.
 
         `objects` are all that the program was seen to hold, these arrays and others among them.

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from detrain.capture.again import Again
 from detrain.capture.anchors import is_field, root_of
 from detrain.capture.content import digest_live
 from detrain.capture.frames import is_plain
 from detrain.capture.restore import restore
-from detrain.capture.walk import Walked, walk
+from detrain.capture.walk import Aside, Walked, walk
 from detrain.checkpoint.buffers import Arena
 from detrain.checkpoint.manifest import SavedState
 from detrain.checkpoint.reading import verified_arrays
@@ -56,6 +57,7 @@ class States:
         self.surroundings = Surroundings()
         self._has_opaque = False
         self._arena = Arena()
+        self._again: tuple[tuple[str, ...], Again] = (), Again(owns)
 
     # ---------------------------------------------------------------- copying
 
@@ -189,12 +191,21 @@ class States:
             return None
         return self._plan.outer(level.path())
 
-    def _walk(self, level: Level, cut: Cut | None, *, thorough: bool = False) -> Walked:
+    def _walk(self, level: Level, cut: Cut | None) -> Walked:
+        roots, aside = self._parted(level, cut)
+        return walk(roots, self._owns, aside)
+
+    def _walk_again(self, level: Level, cut: Cut | None, *, thorough: bool) -> Walked:
+        """Walk from a head that most checkpoints are taken at: it was probably walked before."""
+        if self._again[0] != level.path():
+            self._again = level.path(), Again(self._owns)
+        return self._again[1].walk(*self._parted(level, cut, thorough=thorough))
+
+    def _parted(
+        self, level: Level, cut: Cut | None, *, thorough: bool = False
+    ) -> tuple[dict[str, Any], Aside]:
         roots = Roots.of(level, self._owns)
-        if cut is None:
-            return walk(roots.values(), self._owns)
-        live, aside = roots.parted(cut, thorough=thorough)
-        return walk(live, self._owns, aside)
+        return (roots.values(), Aside()) if cut is None else roots.parted(cut, thorough=thorough)
 
     def _walk_cut(self, level: Level, thorough: bool) -> tuple[Walked, dict[str, str], Cut | None]:
         """Walk from a cut; what was to be rebuilt and has changed in the loop is saved.
@@ -203,7 +214,7 @@ class States:
         """
         while True:
             cut = self._cut(level)
-            walked = self._walk(level, cut, thorough=thorough)
+            walked = self._walk_again(level, cut, thorough=thorough)
             if walked.hidden:
                 level.habits.kept |= walked.hidden
                 continue

@@ -19,7 +19,7 @@ from detrain.frameworks.torch.gradients import GradientWatch
 from detrain.frameworks.torch.still import StillTensors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from detrain.frameworks.base import ArrayView, Follower, LiveLeaf, Still
     from detrain.rng import Address, Fill
@@ -253,6 +253,8 @@ class Torch:
         """Describe a tensor."""
         return tensors.view(obj) if isinstance(obj, torch.Tensor) else None
 
+    glance = staticmethod(tensors.glance)
+
     def copy_out(self, obj: Any, into: memoryview) -> None:
         """Copy a tensor's bytes."""
         tensors.copy_out(obj, into)
@@ -261,7 +263,7 @@ class Torch:
         """Where the elements begin, if they follow each other in the memory of the process."""
         return tensors.address(obj)
 
-    def still(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> Still | None:
+    def still(self, leaves: Iterable[LiveLeaf], objects: Sequence[Any]) -> Still | None:
         """Parameters, and what optimizers keep of them."""
         if not self.gradient:
             return None  # something was compiled: a hook on its update may compile it anew

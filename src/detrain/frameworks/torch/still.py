@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from detrain.frameworks.base import LiveLeaf
 
@@ -49,36 +49,32 @@ _USE_COUNT: Any = torch._C._storage_Use_Count
 class StillTensors:
     """Those among the leaves of a walk that can be copied late."""
 
-    def __init__(self, leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> None:
-        candidates = [leaf for leaf in leaves if leaf.nbytes >= _LARGE]
-        tensors: dict[int, torch.Tensor] = {}
-        kept: set[int] = set()
-        for obj in objects:
-            if isinstance(obj, torch.Tensor):
-                tensors[id(obj)] = obj
-            elif isinstance(obj, torch.optim.Optimizer):
-                states = obj.state.values()
-                kept.update(id(value) for each in states for value in each.values())
-        users: dict[int, list[torch.Tensor]] = defaultdict(list)
-        for tensor in tensors.values():
-            if tensor.layout == torch.strided and tensor.device.type == "cpu":
-                users[_place(tensor)].append(tensor)
+    def __init__(self, leaves: Iterable[LiveLeaf], objects: Sequence[Any]) -> None:
         self.addresses: dict[str, int] = {}
         self._watched: list[tuple[str, torch.Tensor, int]] = []
         self._places: set[int] = set()
         self._handle: Any = None
         self._plain: list[tuple[Any, str, Any]] = []
-        for leaf in candidates:
+        kept = _kept_by_optimizers(objects)
+        users: dict[int, list[torch.Tensor]] | None = None
+        for leaf in leaves:
             tensor = leaf.array
-            if not isinstance(tensor, torch.nn.Parameter) and id(tensor) not in kept:
+            # Asked in this order: torch takes its time to tell whether one is a parameter.
+            if leaf.nbytes < _LARGE or not (
+                id(tensor) in kept
+                or type(tensor) is torch.nn.Parameter
+                or isinstance(tensor, torch.nn.Parameter)
+            ):
                 continue
-            if tensor.device.type != "cpu" or not tensor.is_contiguous():
+            if not tensor.is_cpu or not tensor.is_contiguous():
                 continue
-            place = _place(tensor)
-            known = users[place]
-            if _is_known_to_these_only(tensor, known):
+            memory, known = _memory_of(tensor), [tensor]
+            if memory.looking != _ALONE.looking:
+                users = users or _users(objects)
+                known = users[memory.place]
+            if memory.fits and _is_known_to_these_only(memory, known):
                 self.addresses[leaf.name] = tensor.data_ptr()
-                self._places.add(place)
+                self._places.add(memory.place)
                 for each in known:
                     # An alias of our own keeps the memory, and can't be swapped for another.
                     alias = each.detach()
@@ -154,31 +150,57 @@ class StillTensors:
             return True
 
 
+def _kept_by_optimizers(objects: Iterable[Any]) -> set[int]:
+    """The ids of what optimizers keep of their parameters."""
+    optimizers = [obj for obj in objects if isinstance(obj, torch.optim.Optimizer)]
+    states = [each for optimizer in optimizers for each in optimizer.state.values()]
+    return {id(value) for each in states for value in each.values()}
+
+
+def _users(objects: Iterable[Any]) -> dict[int, list[torch.Tensor]]:
+    """Tensors by the memory that they look into."""
+    found: dict[int, list[torch.Tensor]] = defaultdict(list)
+    for tensor in {id(obj): obj for obj in objects if isinstance(obj, torch.Tensor)}.values():
+        if tensor.layout == torch.strided and tensor.is_cpu:
+            found[_place(tensor)].append(tensor)
+    return found
+
+
 def _place(tensor: torch.Tensor) -> int:
     return int(_OWN(tensor).data_ptr())
 
 
-def _counts(tensor: torch.Tensor) -> tuple[int, int]:
-    """How many look into the memory of a tensor, and how many hold the object for it."""
+class _Memory(NamedTuple):
+    """The memory that a tensor looks into."""
+
+    place: int
+    looking: int
+    """How many tensors look into it, and ..."""
+    holding: int
+    """... how many hold the object for it."""
+    fits: bool
+    """Whether torch allocated it, for this process alone, and nobody else has been given it."""
+
+
+def _memory_of(tensor: torch.Tensor) -> _Memory:
     storage = _OWN(tensor)
-    return int(_USE_COUNT(storage._cdata)), sys.getrefcount(storage)
+    looking, holding = _USE_COUNT(storage._cdata), sys.getrefcount(storage)
+    # What numpy has been given, or what it gave to torch, can't be resized.
+    return _Memory(
+        storage.data_ptr(), looking, holding, storage.resizable() and not storage.is_shared()
+    )
 
 
-_ALONE = _counts(torch.empty(1))
-"""The counts of a tensor whose memory is its own."""
+_ALONE = _memory_of(torch.empty(1))
+"""That of a tensor whose memory is its own."""
 
 
-def _is_known_to_these_only(tensor: torch.Tensor, known: list[torch.Tensor]) -> bool:
-    """Whether all that looks into a tensor's memory is among some tensors with versions."""
-    storage = _OWN(tensor)
-    if any(each.is_inference() for each in known) or storage.is_shared():
+def _is_known_to_these_only(memory: _Memory, known: list[torch.Tensor]) -> bool:
+    """Whether all that looks into a memory is among some tensors with versions."""
+    if any([each.is_inference() for each in known]):
         return False
-    # Memory that torch did not allocate, or that numpy has been given, can't be resized.
-    if not storage.resizable():
-        return False
-    del storage
-    looking, holding = _counts(tensor)
-    return looking == _ALONE[0] + len(known) - 1 and holding == _ALONE[1]
+    looking = _ALONE.looking + len(known) - 1
+    return memory.looking == looking and memory.holding == _ALONE.holding
 
 
 def _after(settle: Callable[[], None], plain: Any) -> Any:

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
     from detrain.state import ArrayFacts
 
-__all__ = ["address", "compose", "copy_out", "create", "decompose", "fill", "plain", "view"]
+__all__ = [
+    "address",
+    "compose",
+    "copy_out",
+    "create",
+    "decompose",
+    "fill",
+    "glance",
+    "plain",
+    "view",
+]
 
 _LARGE = 1 << 26
 
@@ -61,6 +71,27 @@ def view(tensor: torch.Tensor) -> ArrayView:
         graph=not is_leaf,
         fields=fields,
     )
+
+
+def glance(tensor: torch.Tensor) -> object:
+    """All that `view` depends on, without words for it; None if there is no strided memory."""
+    try:
+        storage, is_leaf = tensor.untyped_storage(), tensor.is_leaf
+        return (
+            storage.data_ptr(),
+            storage.nbytes(),
+            tensor.storage_offset(),
+            tensor.shape,
+            tensor.stride(),
+            tensor.dtype,
+            tensor.is_conj() or tensor.is_neg(),
+            tensor.requires_grad,
+            is_leaf,
+            is_leaf and gradient_of(tensor) is not None,
+            len(tensor.__dict__),
+        )
+    except (RuntimeError, NotImplementedError):
+        return None
 
 
 @cache
@@ -106,7 +137,7 @@ def copy_out(tensor: torch.Tensor, into: memoryview) -> None:
 
 def address(tensor: torch.Tensor) -> int | None:
     """Where the bytes lie, if they lie in C order in the memory of this process."""
-    if tensor.device.type != "cpu" or not tensor.is_contiguous():
+    if not tensor.is_cpu or not tensor.is_contiguous():
         return None
     return tensor.data_ptr()
 

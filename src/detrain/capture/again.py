@@ -1,0 +1,354 @@
+"""The walk from one loop's head, gone again at every checkpoint.
+
+From one checkpoint to the next a program changes numbers in arrays, a few constants, perhaps an
+array for another: hardly ever its structure. So the objects of the walk before are looked at in
+their old order, which takes a tenth of the time that it takes to describe them. What is not as it
+was is described again; an object that is new takes the place of the one that was on its path. If
+that does not give what a fresh walk would give, object for object and number for number, a fresh
+walk is made.
+
+Arrays are held weakly in between, so that the memory of one that the program is done with is freed.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from operator import is_
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from detrain.capture.anchors import FULL, REBUILT, content_of, is_addressed
+from detrain.capture.forms import form_of
+from detrain.capture.hidden import slot_names
+from detrain.capture.walk import Aside, Roots, Walk, Walked
+from detrain.errors import UncapturableState
+from detrain.frameworks import find
+from detrain.frameworks.base import LiveLeaf
+from detrain.state import PLAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from detrain.frameworks.base import ArrayView, Framework
+    from detrain.state import Node
+
+__all__ = ["Again"]
+
+_EMPTY, _DICT, _FIELDS, _ITEMS, _ARRAY, _OTHER = range(6)
+
+_BUILT_IN = frozenset({dict, OrderedDict, list, tuple, set, frozenset})
+
+
+class _Sight(NamedTuple):
+    """What one look at an object gave: as long as another gives the same, its node stands."""
+
+    way: int
+    kind: type[Any]
+    keys: Any = ()
+    values: Any = ()
+
+
+class _Changed(Exception):
+    """A fresh walk would give another structure."""
+
+
+class Again:
+    """Walks from the same place of a program, time after time."""
+
+    def __init__(self, owns: Callable[[str], bool]) -> None:
+        self._owns = owns
+        self._before: _Standing | None = None
+
+    def walk(self, roots: Mapping[str, Any], aside: Aside | None = None) -> Walked:
+        """What `walk` gives."""
+        aside, frameworks = aside or Aside(), find.loaded()
+        before, self._before = self._before, None
+        if before is None or before.frameworks != frameworks or not before.holds(roots, aside):
+            before = _Standing(frameworks, self._owns)
+            before.begin(roots, aside)
+        found = before.found(aside)
+        self._before = before
+        return found
+
+
+class _Standing(Walk):
+    """A walk whose findings stand as long as they are true."""
+
+    def __init__(self, frameworks: tuple[Framework, ...], owns: Callable[[str], bool]) -> None:
+        super().__init__(frameworks, owns)
+        self._sights: list[_Sight] = []
+        self._weak: dict[int, tuple[int, weakref.ref[Any]]] = {}
+        self._by_path: dict[str, int] = {}
+        self._loose: list[int] = []
+        """Arrays that no sight holds."""
+        self._placed: dict[int, tuple[Any, int, int]] = {}
+        self._moved: dict[int, tuple[Any, int, int]] = {}
+        self._names: tuple[tuple[str, ...], ...] = ()
+        self._fixed: set[int] | None = None
+        """While it is gone again: the objects that no other can take the place of."""
+        self._taken: set[int] = set()
+        """Those whose place others took."""
+        self._named_by: dict[int, list[tuple[dict[str, LiveLeaf], str]]] = {}
+
+    def begin(self, roots: Mapping[str, Any], aside: Aside) -> None:
+        """Walk for the first time, from all but the dead roots."""
+        self._reach(roots, aside)
+        self._names = _names(roots, aside)
+        self._by_path = {path: index for index, path in enumerate(self._paths)}
+        for place, memory in self._memories.items():
+            for index, offset, nbytes in memory.views:
+                self._placed[index] = place, offset, nbytes
+        self._sights = [self._look(index) for index in range(len(self._nodes))]
+        held: set[int] = set()
+        for sight, node in zip(self._sights, self._nodes, strict=True):
+            if sight.way < _ARRAY:
+                held.update(_below(node))
+        arrays = [i for i, sight in enumerate(self._sights) if sight.way == _ARRAY]
+        self._loose = [i for i in arrays if i not in held and self._sights[i].kind.__weakrefoffset__]
+        for leaves in (self._leaves, self._rebuilt):
+            for name, leaf in leaves.items():
+                self._named_by.setdefault(self._index[id(leaf.array)], []).append((leaves, name))
+
+    def found(self, aside: Aside) -> Walked:
+        """Walk from the dead roots; gives all that was found, and forgets the dead."""
+        count, left_out = len(self._nodes), dict(self._left_out)
+        found = self._found(aside)
+        for obj in self._alive[count:]:
+            del self._index[id(obj)]
+        for each in (self._nodes, self._paths, self._modes, self._alive):
+            del each[count:]
+        self._left_out = left_out
+        self._graphs = {i: leaf for i, leaf in self._graphs.items() if i < count}
+        self._described.clear()
+        self._asked.clear()
+        self._loosen()
+        return found
+
+    def holds(self, roots: Mapping[str, Any], aside: Aside) -> bool:
+        """Whether a fresh walk would give the same structure; what differs is described again."""
+        if aside.namespaces or aside.gradients is not self._with_gradients:
+            return False
+        if aside.fields != self._fields or _names(roots, aside) != self._names:
+            return False
+        shared, self._shared = self._shared, set()
+        self._fixed = set(shared)
+        try:
+            self._fasten()
+            self._check_roots(roots, aside)
+            self._check()
+        except (_Changed, UncapturableState):
+            return False
+        for index in self._taken.union(self._loose):
+            self._set_array(index, self._alive[index])
+        self._shared, self._fixed = shared, None
+        self._taken.clear()
+        return True
+
+    # ---------------------------------------------------------------- between two walks
+
+    def _loosen(self) -> None:
+        """Hold those arrays weakly that nothing else here holds."""
+        for index in self._loose:
+            obj, self._alive[index] = self._alive[index], None
+            self._weak[index] = id(obj), weakref.ref(obj)
+            self._set_array(index, None)
+
+    def _fasten(self) -> None:
+        """Hold those that are still there; an id of another may be given to a new object."""
+        for index, (number, weak) in self._weak.items():
+            self._alive[index] = obj = weak()
+            if obj is None:
+                del self._index[number]
+        self._weak.clear()
+
+    def _set_array(self, index: int, array: Any) -> None:
+        """Change what leaves say that an array is."""
+        for leaves, name in self._named_by.get(index, ()):
+            leaves[name] = _with_array(leaves[name], array)
+        for by_index in (self._graphs, self._gradients):
+            if index in by_index:
+                by_index[index] = _with_array(by_index[index], array)
+
+    # ---------------------------------------------------------------- looking again
+
+    def _look(self, index: int) -> _Sight:
+        obj, node = self._alive[index], self._nodes[index]
+        kind = type(obj)
+        if node.array is not None:
+            glance = find.by_name(node.array.framework).glance
+            # What hangs on an array is not seen at a glance.
+            return _Sight(_ARRAY, kind, glance, None if node.fields else glance(obj))
+        if kind in _BUILT_IN and not obj:
+            return _Sight(_EMPTY, kind)
+        if kind is dict or kind is OrderedDict:
+            return _Sight(_DICT, kind, list(obj), list(obj.values()))
+        if kind in _BUILT_IN:
+            return _Sight(_ITEMS, kind, (), list(obj))
+        if node.form == "object" and not slot_names(kind) and hasattr(obj, "__dict__"):
+            return _Sight(_FIELDS, kind, list(obj.__dict__), list(obj.__dict__.values()))
+        return _Sight(_OTHER, kind)
+
+    def _check_roots(self, roots: Mapping[str, Any], aside: Aside) -> None:
+        refs = self._refs_again(roots, FULL)
+        rebuilt = self._refs_again(aside.rebuilt, REBUILT)
+        refs += self._refs_again(aside.held, FULL)
+        if _numbers(refs) != _numbers(self._refs):
+            raise _Changed
+        if _numbers(rebuilt) != _numbers(self._rebuilt_refs):
+            raise _Changed
+        self._refs, self._rebuilt_refs = refs, rebuilt
+
+    def _refs_again(self, roots: Mapping[str, Any], mode: int) -> Roots:
+        self._mode = mode
+        return tuple((name, self.ref(value, name)) for name, value in roots.items())
+
+    def _check(self) -> None:
+        """Look at all objects in the order in which they were met: those that hold others first."""
+        alive, rebuilt_differ = self._alive, False
+        for index, (way, kind, keys, values) in enumerate(self._sights):
+            obj = alive[index]
+            if type(obj) is not kind:
+                raise _Changed
+            if way == _ARRAY:
+                if values is None or keys(obj) != values:
+                    self._describe_array(index, obj)
+                continue
+            if way == _EMPTY:
+                if not obj:
+                    continue
+            elif way == _FIELDS:
+                held = obj.__dict__
+                if (
+                    len(held) == len(values)
+                    and all(map(is_, held.values(), values))
+                    and all(map(is_, held, keys))
+                ):
+                    continue
+            elif way == _DICT:
+                if (
+                    len(obj) == len(values)
+                    and all(map(is_, obj.values(), values))
+                    and all(map(is_, obj, keys))
+                ):
+                    continue
+            elif way == _ITEMS and len(obj) == len(values) and all(map(is_, obj, values)):
+                continue
+            if self._describe_again(index, obj) and self._modes[index] == REBUILT:
+                rebuilt_differ = True
+        if self._queue:
+            raise _Changed  # something is saved now that was not
+        self._move()
+        if rebuilt_differ:
+            self._contents = content_of(self._nodes, self._paths, self._modes) | self._led_to()
+
+    def _describe_again(self, index: int, obj: Any) -> bool:
+        """Describe an object again; whether a constant in it differs."""
+        before, path = self._nodes[index], self._paths[index]
+        self._mode = mode = self._modes[index]
+        if not before.form:  # it is rebuilt, and can't be captured
+            if self._is_at_work(obj):
+                raise _Changed
+            return False
+        form = form_of(obj, path, self.frameworks)
+        if mode != FULL and not is_addressed(form.name, obj):
+            raise _Changed
+        node = form.describe(obj, path, self)
+        if self._modes[index] != mode:
+            raise _Changed
+        self._sights[index] = self._look(index)
+        if node == before:
+            return False
+        if node.form != before.form or node.type != before.type or _below(node) != _below(before):
+            raise _Changed
+        self._nodes[index] = node
+        return True
+
+    def _meet(self, obj: Any, path: str) -> int:
+        """An object that was not there takes the place of what was on its path, if it is alike."""
+        if self._fixed is None:
+            return super()._meet(obj, path)
+        index = self._by_path.get(path, -1)
+        if index < 0 or index in self._fixed or type(obj) is not self._sights[index].kind:
+            raise _Changed
+        self._fixed.add(index)
+        self._taken.add(index)
+        before = self._alive[index]
+        if before is not None:
+            del self._index[id(before)]
+        self._index[id(obj)] = index
+        self._alive[index] = obj
+        return index
+
+    # ---------------------------------------------------------------- arrays
+
+    def _describe_array(self, index: int, obj: Any) -> None:
+        """Describe an array again. Only where it lies, and what hangs on it, may differ."""
+        node = self._nodes[index]
+        assert node.array is not None
+        framework = find.by_name(node.array.framework)
+        try:
+            view = None if framework.decompose(obj) is not None else framework.view(obj)
+        except ValueError:
+            view = None
+        if view is None:
+            raise _Changed
+        self._place_again(index, framework, view)
+        facts = node.array
+        alike = (view.dtype, view.shape, view.strides, view.device, view.requires_grad)
+        if alike != (facts.dtype, facts.shape, facts.strides, facts.device, facts.requires_grad):
+            raise _Changed
+        self._mode = mode = self._modes[index]
+        self._gradients.pop(index, None)
+        self._left_out.pop(("gradient", index), None)
+        self._graphs.pop(index, None)
+        if view.graph:
+            self._graphs[index] = LiveLeaf(
+                self._paths[index], framework, obj, view.nbytes, view.dtype, view.shape
+            )
+        kept = self.array_fields(obj, framework, view)
+        if kept and mode == REBUILT:
+            raise _Changed
+        fields = self.fields(kept.items(), self._paths[index])
+        if _numbers(fields) != _numbers(node.fields):
+            raise _Changed
+        self._nodes[index] = msgspec.structs.replace(node, fields=fields)
+        self._sights[index] = self._look(index)
+
+    def _place_again(self, index: int, framework: Framework, view: ArrayView) -> None:
+        """Note where an array lies now; the memory of one that shares it must be as it was."""
+        now = (framework.name, view.memory), view.offset, view.memory_bytes
+        if now != self._placed[index]:
+            if len(self._memories[self._placed[index][0]].views) > 1:
+                raise _Changed
+            self._moved[index] = now
+
+    def _move(self) -> None:
+        """Note the arrays that lie elsewhere now. Memory that one left may be another's."""
+        memories = {index: self._memories.pop(self._placed[index][0]) for index in self._moved}
+        for index, now in self._moved.items():
+            if now[0] in self._memories:
+                raise _Changed
+            self._memories[now[0]] = memories[index]
+            self._placed[index] = now
+        self._moved.clear()
+
+
+def _with_array(leaf: LiveLeaf, array: Any) -> LiveLeaf:
+    return LiveLeaf(leaf.name, leaf.framework, array, leaf.nbytes, leaf.dtype, leaf.shape)
+
+
+def _names(roots: Mapping[str, Any], aside: Aside) -> tuple[tuple[str, ...], ...]:
+    return tuple(roots), tuple(aside.rebuilt), tuple(aside.held)
+
+
+def _numbers(refs: Roots) -> list[tuple[str, int]]:
+    """The objects among some named children; constants may differ."""
+    return [(name, ref) for name, ref in refs if type(ref) is int]
+
+
+def _below(node: Node) -> list[int]:
+    """The objects that a node refers to, in order."""
+    fields = [ref for _, ref in node.fields]
+    return [ref for ref in (*node.items, *node.keys, *fields) if type(ref) is int]

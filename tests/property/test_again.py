@@ -1,0 +1,178 @@
+"""A walk that is gone again gives what a fresh walk gives, whatever changed in between."""
+
+from __future__ import annotations
+
+import gc
+import random
+import weakref
+from collections import OrderedDict, defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from detrain.capture.again import Again
+from detrain.capture.own import not_a_library
+from detrain.capture.walk import Aside, Walked, walk
+
+
+class Thing:
+    """An object with fields."""
+
+    shared: list[int] = []
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+
+class Slotted:
+    """An object with slots."""
+
+    __slots__ = ("left", "right")
+
+    def __init__(self, left: Any, right: Any) -> None:
+        self.left, self.right = left, right
+
+
+class World:
+    """A program's variables, changed at random."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        torch.manual_seed(seed)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+        self.optimizer = torch.optim.Adam(model.parameters())
+        self.model = model
+        self.train()
+        self.names: dict[str, Any] = {
+            "m/model": model,
+            "m/optimizer": self.optimizer,
+            "m/hidden": (torch.zeros(2), torch.ones(2)),
+            "m/memory": np.arange(6.0),
+            "m/table": defaultdict(list, {"a": [1, 2.5], "b": [torch.ones(1)]}),
+            "m/thing": Thing(inner=Thing(number=1), items=[Thing(), {"x": 1}], kind=Thing),
+            "m/slotted": Slotted([1], torch.zeros(3)),
+            "m/dice": random.Random(seed),
+            "m/generator": torch.Generator(),
+            "m/ordered": OrderedDict(one=1, two=[2]),
+            "m/few": {1, 2},
+            "m/loss": torch.ones(1, requires_grad=True) * 2,
+        }
+
+    def train(self) -> None:
+        self.optimizer.zero_grad()
+        self.model(torch.randn(5, 3)).sum().backward()
+        self.optimizer.step()
+
+    def change(self) -> str:
+        """Do one thing that programs do."""
+        names, dice = self.names, self.dice
+        thing, table, slotted = names["m/thing"], names["m/table"], names["m/slotted"]
+        ways = {
+            "train": self.train,
+            "clear": self.optimizer.zero_grad,
+            "number": lambda: setattr(thing.inner, "number", dice.random()),
+            "same number": lambda: setattr(thing.inner, "number", float("1")),
+            "hidden": lambda: names.update({"m/hidden": (torch.randn(2), names["m/hidden"][0])}),
+            "both hidden": lambda: names.update({"m/hidden": (torch.randn(2), torch.randn(2))}),
+            "other shape": lambda: names.update({"m/hidden": (torch.randn(3), torch.randn(2))}),
+            "alias": lambda: names.update({"m/memory": names["m/memory"][1:] if len(names["m/memory"]) > 1 else np.arange(6.0)}),
+            "memory": lambda: names.update({"m/memory": np.arange(6.0) + dice.random()}),
+            "in place": lambda: names["m/memory"].__iadd__(1.0),
+            "append number": lambda: table["a"].append(dice.random()),
+            "append object": lambda: table["a"].append(Thing()),
+            "append tensor": lambda: table["b"].append(torch.ones(2)),
+            "shorten": lambda: table["b"].__delitem__(slice(1, None)),
+            "new key": lambda: table.__setitem__(f"k{dice.randrange(4)}", [dice.random()]),
+            "lose key": lambda: table.pop(f"k{dice.randrange(4)}", None),
+            "reorder": lambda: names["m/ordered"].move_to_end("one"),
+            "swap": lambda: (setattr(slotted, "left", slotted.right), setattr(slotted, "right", [1])),
+            "unswap": lambda: (setattr(slotted, "left", [1]), setattr(slotted, "right", torch.zeros(3))),
+            "share": lambda: setattr(thing, "items", [thing.inner, {"x": thing.inner}]),
+            "unshare": lambda: setattr(thing, "items", [Thing(), {"x": 1}]),
+            "draw": lambda: (names["m/dice"].random(), torch.rand(1, generator=names["m/generator"])),
+            "class field": lambda: Thing.shared.append(1),
+            "class": lambda: setattr(thing.inner, "__class__", dice.choice([Thing, Other])),
+            "graph": lambda: names.update({"m/loss": torch.ones(1, requires_grad=True) * 2}),
+            "no graph": lambda: names.update({"m/loss": torch.ones(1)}),
+            "data": lambda: setattr(self.model[0].weight, "data", torch.randn(4, 3)),
+            "view": lambda: names.update({"m/slice": self.model[0].weight.detach()[1:]}),
+            "no view": lambda: names.pop("m/slice", None),
+            "frozen": lambda: self.model[0].bias.requires_grad_(dice.random() < 0.5),
+            "hung on": lambda: setattr(self.model[0].bias, "note", dice.random()),
+            "mode": lambda: self.model.train(dice.random() < 0.5),
+            "lr": lambda: self.optimizer.param_groups[0].__setitem__("lr", dice.random()),
+            "set": lambda: names["m/few"].add(dice.randrange(20)),
+            "new variable": lambda: names.update({"m/new": dice.choice([1, [], Thing()])}),
+            "resize": lambda: names["m/hidden"][1].resize_(dice.choice([2, 4])),
+        }  # fmt: skip
+        way = dice.choice(list(ways))
+        ways[way]()
+        return way
+
+
+class Other(Thing):
+    """Another class of the same layout."""
+
+
+def parted(names: dict[str, Any], dice: random.Random) -> tuple[dict[str, Any], Aside]:
+    """Most is saved; a few are left out, which mostly stay the same."""
+    rebuilt, dead = {"m/table", "m/slotted"}, {"m/loss", "m/hidden"}
+    if dice.random() < 0.1:
+        rebuilt, dead = {"m/thing"}, {"m/table"}
+    live = {name: each for name, each in names.items() if name not in rebuilt | dead}
+    return live, Aside(
+        rebuilt={name: names[name] for name in sorted(rebuilt)},
+        held={"the iterable": names["m/dice"]},
+        dead={name: names[name] for name in sorted(dead)},
+        gradients=False,
+    )
+
+
+def compared(found: Walked, fresh: Walked) -> None:
+    """Fail if two walks differ in anything."""
+    assert found.tree == fresh.tree
+    assert [leaf.name for leaf in found.leaves] == [leaf.name for leaf in fresh.leaves]
+    assert [leaf.name for leaf in found.rebuilt] == [leaf.name for leaf in fresh.rebuilt]
+    for one, other in (
+        (found.leaves, fresh.leaves),
+        (found.rebuilt, fresh.rebuilt),
+        (found.graphs, fresh.graphs),
+        (found.gradients, fresh.gradients),
+    ):
+        by_name = {leaf.name: leaf for leaf in other}
+        assert {leaf.name for leaf in one} == by_name.keys()
+        for leaf in one:
+            if "state" not in leaf.name:  # what a generator says of itself is made for the walk
+                assert leaf.array is by_name[leaf.name].array
+            assert leaf.nbytes == by_name[leaf.name].nbytes
+    assert found.contents == fresh.contents
+    assert found.left_out == fresh.left_out
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("planned", [False, True])
+def test_gone_again_it_gives_what_a_fresh_walk_gives(seed: int, planned: bool) -> None:
+    world, again = World(seed), Again(not_a_library)
+    kept = 0
+    for _ in range(60):
+        for _ in range(world.dice.randrange(3)):
+            world.change()
+        roots, aside = parted(world.names, world.dice) if planned else (world.names, Aside())
+        before = again._before
+        found = again.walk(roots, aside)
+        kept += again._before is before
+        compared(found, walk(roots, not_a_library, aside))
+        del found
+    assert kept > 20  # else nothing was tested
+
+
+def test_what_the_program_is_done_with_is_freed() -> None:
+    again, names = Again(not_a_library), {"m/batch": torch.zeros(10), "m/rest": [torch.ones(1)]}
+    again.walk(names)
+    batch = weakref.ref(names["m/batch"])
+    names["m/batch"] = torch.ones(10)
+    gc.collect()
+    assert batch() is None
+    compared(again.walk(names), walk(names))
