@@ -43,6 +43,7 @@ __all__ = ["run"]
 @click.option("--keep", type=int, metavar="K", help="How many checkpoints are kept [3].")
 @click.option("--keep-every", type=int, metavar="N", help="Also keep one for every N steps.")
 @click.option("--compact", is_flag=True, help="Store older checkpoints in less room (zstandard).")
+@click.option("--snapshot-memory", metavar="SIZE", help="Most memory that a copy may take [full].")
 @click.option("--digest-every", type=int, metavar="N", help="Steps between state digests [100].")
 @click.option(
     "--runs", "root", metavar="DIR", help="Folder or s3://… of runs [.detrain or DETRAIN_RUNS]."
@@ -68,6 +69,7 @@ def run(
     keep: int | None,
     keep_every: int | None,
     compact: bool,
+    snapshot_memory: str | None,
     digest_every: int | None,
     root: str | None,
     no_plan: bool,
@@ -105,6 +107,7 @@ def run(
         grace=grace,
         keep=keep,
         keep_every=keep_every,
+        snapshot_memory=snapshot_memory,
         digest_every=digest_every,
         seed=seed,
     )

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from detrain.checkpoint.commit import Lent, manifest_steps, publish, retire, save_state
+from detrain.checkpoint.commit import Lent, collect, manifest_steps, publish, retire, save_state
 from detrain.checkpoint.copying import Abandoned
 from detrain.checkpoint.manifest import Borrowed, Manifest, SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.writer import Writer
@@ -133,6 +133,13 @@ class Committing:
         """Publish a checkpoint that was begun. `sync` makes the run's own files durable."""
         self.writer.submit(partial(self._publish, order, sync, rule, kept))
 
+    def save_now(self, state: Snapshot) -> BaseException | None:
+        """Make a state durable, and wait for it; gives the reason if it can't be."""
+        failures: list[BaseException] = []
+        self.writer.submit(partial(self._save_alone, state, failures))
+        self.writer.wait()
+        return failures[0] if failures else None
+
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint: what it has need not be written again."""
         self._published[manifest.step] = manifest
@@ -179,6 +186,17 @@ class Committing:
             name for name, digest in digests.items() if before.get(name, digest) != digest
         )
         self._before[order.path] = digests
+
+    def _save_alone(self, state: Snapshot, failures: list[BaseException]) -> None:
+        """Write a state that a later checkpoint may name; those before it may be garbage."""
+        try:
+            if any(each() is None for each in self._saved):
+                collect(self._store, self._published, self._in_use())
+            self._save(state, Lent(self._lent_before()))
+        except (OSError, Abandoned) as error:
+            failures.append(error)
+            state.give_up()
+            state.release()
 
     def _save(self, state: Snapshot, lent: Lent) -> SavedState:
         """A state is written once, however many checkpoints name it."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.policy import Cost
 from detrain.checkpoint.snapshot import Snapshot
+from detrain.checkpoint.streaming import LiveSnapshot
 from detrain.frameworks import find
 from detrain.runtime.committing import Committing, LevelParts, LoopParts, Marks, Order
 from detrain.runtime.level import flat_observations
@@ -202,6 +203,17 @@ class Saving:
         began = self._clock()
         self._committing.begin(order)
         self._behind += self._clock() - began
+        if isinstance(order.cut, LiveSnapshot):
+            self.wait()  # it is the program's own memory that is written
+
+    def write_now(self, snapshot: Snapshot) -> bool:
+        """Make a state around a cut durable before the program goes on; False if it can't be."""
+        began = self._clock()
+        error = self._committing.save_now(snapshot)
+        self._stall += self._clock() - began
+        if error is not None:
+            self._say(f"the state around a loop could not be written: {error}. {self._left}")
+        return error is None
 
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint."""

@@ -74,8 +74,9 @@ class Session:
         plan = known if options.use_plan else Planned(None)
         self._states = States(
             opening.owns, self.attempt.store, plan, known,
-            self.attempt.attention, self.attempt.verified,
+            self.attempt.attention, self.attempt.verified, self._saving.write_now,
         )  # fmt: skip
+        self._states.limit = options.snapshot_memory
         self.signals = Signals(options.grace, self.attempt.attention, self._out_of_grace)
         self._started = False
         self._base = Level("", None, None, {}, Habits(nests=True))
@@ -93,6 +94,7 @@ class Session:
         """Go on with other options."""
         self.options, self._digest_every = options, options.digest_every
         self._saving.use(options)
+        self._states.limit = options.snapshot_memory
 
     def declare(self, objects: Mapping[str, Any]) -> None:
         """Objects that the whole run reaches."""

@@ -21,6 +21,7 @@ from detrain.checkpoint.manifest import SavedState
 from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.snapshot import Snapshot, digest_leaves, take, take_overlapped
 from detrain.checkpoint.store import LocalStore
+from detrain.checkpoint.streaming import take_live
 from detrain.errors import DamagedCheckpoint, ResumeMismatch
 from detrain.frameworks.base import Still
 from detrain.frameworks.find import reposition
@@ -39,7 +40,8 @@ class States:
 
     `plan` says what is left out of checkpoints, `known` what no digest of a whole run counts: with
     `--no-plan` the first is empty and the second is not, so that the digests are equal. `verified`
-    are arrays of saved states, by file, that need not be verified again.
+    are arrays of saved states, by file, that need not be verified again. `write` makes a snapshot
+    durable at once, and says whether it could.
     """
 
     def __init__(
@@ -50,12 +52,15 @@ class States:
         known: Planned,
         say: Callable[[str], None],
         verified: Mapping[str, dict[str, memoryview]],
+        write: Callable[[Snapshot], bool],
     ) -> None:
         self._owns, self._store, self._say = owns, store, say
-        self._verified = verified
+        self._verified, self._write = verified, write
         self._plan, self._known = plan, known
         self.surroundings = Surroundings()
         self._has_opaque = False
+        self.limit: int | None = None
+        """Bytes that a copy may take; a larger state is written where it lies."""
         self._arena = Arena()
         self._again: tuple[tuple[str, ...], Again] = (), Again(owns)
 
@@ -80,16 +85,22 @@ class States:
         """
         self._note_order(level)
         walked, digests, cut = self._walk_cut(level, thorough)
-        level.head = take_overlapped(
-            walked.tree,
-            walked.leaves,
-            digests,
-            gradients=cut is None or not cut.gradients,
-            left_out=walked.left_out,
-            arena=self._arena,
-            still=self._still(level, walked),
-            thorough=thorough,
-        )
+        gradients = cut is None or not cut.gradients
+        if self._is_too_large(walked):
+            level.head = take_live(
+                walked.tree, walked.leaves, digests, gradients=gradients, left_out=walked.left_out
+            )
+        else:
+            level.head = take_overlapped(
+                walked.tree,
+                walked.leaves,
+                digests,
+                gradients=gradients,
+                left_out=walked.left_out,
+                arena=self._arena,
+                still=self._still(level, walked),
+                thorough=thorough,
+            )
         # A loop inside may be the innermost of the next checkpoint, before this one is confirmed.
         level.way = self._way(level) if level.habits.nests is not False else None
         return walked
@@ -123,14 +134,23 @@ class States:
             cut = self._cut(level)
             # Only the head of an innermost loop is watched for what becomes of gradients.
             walked = self._walk(level, None if cut is None else cut.with_gradients())
-            digests = _digests(walked)
-            level.head = take(
-                walked.tree,
-                walked.leaves,
-                digests,
-                left_out=walked.left_out,
-                arena=self._arena,
-            )
+            level.head = self._taken(walked, _digests(walked))
+
+    def _is_too_large(self, walked: Walked) -> bool:
+        return self.limit is not None and sum(leaf.nbytes for leaf in walked.leaves) > self.limit
+
+    def _taken(self, walked: Walked, digests: dict[str, str] | None = None) -> Snapshot | None:
+        """Copy what was walked; what is too large for that is written, or None if it can't be."""
+        if self._is_too_large(walked):
+            live = take_live(walked.tree, walked.leaves, digests, left_out=walked.left_out)
+            return live if self._write(live) else None
+        return take(
+            walked.tree,
+            walked.leaves,
+            digests,
+            left_out=walked.left_out,
+            arena=self._arena,
+        )
 
     def _way(self, level: Level) -> Snapshot | None:
         """Copy what the way to a loop inside this one reads; None if the plan can't tell."""
@@ -143,12 +163,11 @@ class States:
             level.habits.full = True
             return None
         walked = walk({**roots.own, **found}, self._owns)
-        return take(walked.tree, walked.leaves, left_out=walked.left_out, arena=self._arena)
+        return self._taken(walked)
 
-    def copy_all(self, level: Level) -> Snapshot:
-        """Copy all that is reachable at a loop."""
-        walked = self._walk(level, None)
-        return take(walked.tree, walked.leaves, arena=self._arena)
+    def copy_all(self, level: Level) -> Snapshot | None:
+        """Copy all that is reachable at a loop; None if it is too large, and can't be written."""
+        return self._taken(self._walk(level, None))
 
     def opaque_in(self, state: Walked | Snapshot | SavedState) -> dict[str, str]:
         """What of a state can't be captured, with digests of it."""
