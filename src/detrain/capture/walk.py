@@ -88,6 +88,8 @@ class Walked:
     """Dead variables with an object that something holds which was not walked."""
     alive: tuple[Any, ...] = ()
     """All objects that were met."""
+    met: tuple[str, ...] = ()
+    """The paths of the objects that are `alive`."""
 
 
 def walk(
@@ -179,6 +181,7 @@ class Walk:
             sum(self._left_out.values()),
             self._hidden(aside) if aside.namespaces else frozenset(),
             tuple(self._alive),
+            paths,
         )
 
     def _led_to(self) -> dict[str, str]:
@@ -357,9 +360,7 @@ class Walk:
         gradient = fields.pop(framework.gradient, None)
         if gradient is not None:
             index = self._index[id(obj)]
-            leaf = LiveLeaf(
-                self._paths[index], framework, obj, view.nbytes, view.dtype, view.shape
-            )
+            leaf = LiveLeaf(self._paths[index], framework, obj, view.nbytes, view.dtype, view.shape)
             self._gradients[index] = leaf
             self._left_out["gradient", index] = view.nbytes
         return fields

@@ -122,8 +122,9 @@ class Manifest(msgspec.Struct, frozen=True):
     `observed` are the answers that the program got from the world, outside of loops here and since
     the head of a loop in a level. `journal` is how many entries the journal of the program's files
     had, `files` how long they were. `kept` are places, by the paths of loops, that the program was
-    seen to use though its plan leaves them out: they are saved. `answers` is how long the file of
-    answers was, where they decide how the program goes.
+    seen to use though its plan leaves them out: they are saved. `hasty` are arrays, by the same
+    paths, that it was seen to change before its update: they are copied at once. `answers` is how
+    long the file of answers was, where they decide how the program goes.
     """
 
     step: int
@@ -137,6 +138,7 @@ class Manifest(msgspec.Struct, frozen=True):
     files: dict[str, int] = {}
     kept: dict[str, tuple[str, ...]] = {}
     answers: int = 0
+    hasty: dict[str, tuple[str, ...]] = {}
 
     def states(self) -> list[SavedState]:
         """All states, each once for each place that names it."""

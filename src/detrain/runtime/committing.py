@@ -129,9 +129,10 @@ class Committing:
         sync: Callable[[], None],
         rule: Retention,
         kept: dict[str, tuple[str, ...]],
+        hasty: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         """Publish a checkpoint that was begun. `sync` makes the run's own files durable."""
-        self.writer.submit(partial(self._publish, order, sync, rule, kept))
+        self.writer.submit(partial(self._publish, order, sync, rule, kept, hasty or {}))
 
     def save_now(self, state: Snapshot) -> BaseException | None:
         """Make a state durable, and wait for it; gives the reason if it can't be."""
@@ -221,13 +222,14 @@ class Committing:
         sync: Callable[[], None],
         rule: Retention,
         kept: dict[str, tuple[str, ...]],
+        hasty: dict[str, tuple[str, ...]],
     ) -> None:
         try:
             if order.failure is not None:
                 raise order.failure
             sync()
             self._reached("output-synced")
-            manifest = _manifest(order, kept)
+            manifest = _manifest(order, kept, hasty)
             publish(self._store, manifest)
             self.newest = order.step
             self._published[order.step] = manifest
@@ -248,7 +250,9 @@ class Committing:
         return {file for state in alive if state.saved for file in state.saved.files()}
 
 
-def _manifest(order: Order, kept: dict[str, tuple[str, ...]]) -> Manifest:
+def _manifest(
+    order: Order, kept: dict[str, tuple[str, ...]], hasty: dict[str, tuple[str, ...]]
+) -> Manifest:
     return Manifest(
         step=order.step,
         created=time.time(),
@@ -273,6 +277,7 @@ def _manifest(order: Order, kept: dict[str, tuple[str, ...]]) -> Manifest:
         files=order.marks.files,
         kept=kept,
         answers=order.marks.answers,
+        hasty=hasty,
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -242,7 +242,9 @@ class Saving:
         if held.order.cut.overlap is not None:
             self._stall += held.order.cut.overlap.copying.waited
             self._behind += held.order.cut.overlap.copying.behind
-        self._committing.publish(held.order, sync, self.options.retention, self._kept())
+        kept = self._learned(lambda habits: habits.kept)
+        hasty = self._learned(lambda habits: habits.in_haste)
+        self._committing.publish(held.order, sync, self.options.retention, kept, hasty)
         self.last_step, self._last_time = held.order.step, self._clock()
 
     def tell(self) -> None:
@@ -321,9 +323,9 @@ class Saving:
         habits.audited = habits.audited or good
         return good
 
-    def _kept(self) -> dict[str, tuple[str, ...]]:
-        """What the plan was wrong about, by the paths of loops."""
-        found = {" ".join(path): tuple(sorted(each.kept)) for path, each in self._habits.items()}
+    def _learned(self, what: Callable[[Habits], Iterable[str]]) -> dict[str, tuple[str, ...]]:
+        """What was seen of the program that later attempts need to know, by the paths of loops."""
+        found = {" ".join(path): tuple(sorted(what(each))) for path, each in self._habits.items()}
         return {path: places for path, places in sorted(found.items()) if places}
 
     def release(self) -> None:

@@ -66,6 +66,8 @@ class Session:
         self._habits: dict[tuple[str, ...], Habits] = {}
         for path, places in (manifest.kept if manifest is not None else {}).items():
             self._habits[tuple(path.split(" "))] = Habits(kept=set(places))
+        for path, places in (manifest.hasty if manifest is not None else {}).items():
+            self._habits.setdefault(tuple(path.split(" ")), Habits()).hurry(places)
         self._saving = Saving(
             self.attempt.store, options, opening.reached,
             self.attempt.attention, self.attempt.discard, self._habits,
@@ -425,6 +427,15 @@ class Session:
                 )
                 self._states.give_up(level)
                 return True
+        lost = self._states.lost(level, walked)
+        if lost is not None:
+            self.attempt.attention(
+                f"no checkpoint can be taken: {lost.path} is {lost.name}, which {lost.why}. It "
+                f"came to be in the loop {level.site} (line {level.line}), and a resumed run could "
+                "not make it anew. Make it before the loop"
+            )
+            self._states.give_up(level)
+            return True
         self._saving.release()
         audit = self._audit(level) if watched else None
         overlap = level.head.overlap if isinstance(level.head, Snapshot) else None

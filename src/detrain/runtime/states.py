@@ -15,6 +15,7 @@ from detrain.capture.anchors import is_field, root_of
 from detrain.capture.content import digest_live
 from detrain.capture.frames import is_plain
 from detrain.capture.restore import restore
+from detrain.capture.returning import Lost, Returning
 from detrain.capture.walk import Aside, Walked, walk
 from detrain.checkpoint.buffers import Arena
 from detrain.checkpoint.manifest import SavedState
@@ -59,6 +60,7 @@ class States:
         self._plan, self._known = plan, known
         self.surroundings = Surroundings()
         self._has_opaque = False
+        self._returning = Returning(owns)
         self.limit: int | None = None
         """Bytes that a copy may take; a larger state is written where it lies."""
         self._arena = Arena()
@@ -71,6 +73,8 @@ class States:
         if self._has_opaque or level.habits.nests is None:
             walked = self._walk(level, self._cut(level))
             level.opaque = self.opaque_in(walked)
+            present = self._returning.present(walked.tree, walked)
+            level.habits.present = level.habits.present or present
             level.made = _made(walked, _digests(walked))
             self._note_fields(level, level.made)
 
@@ -118,6 +122,13 @@ class States:
             if still is not None:
                 found.append(still)
         return found
+
+    def lost(self, level: Level, walked: Walked) -> Lost | None:
+        """Something of a state that a resumed run could not make anew; None if there is nothing."""
+        present = level.habits.present
+        if present is None:
+            return None
+        return next(self._returning.lost(walked, present), None)
 
     def give_up(self, level: Level) -> None:
         """No checkpoint comes of what was copied at a loop's head."""
@@ -323,6 +334,7 @@ class States:
     def put_back(self, level: Level, saved: SavedState) -> None:
         """Give the program the state that it had at this loop."""
         arrays = self._verified.get(saved.file) or verified_arrays(self._store, saved)
+        level.habits.present = level.habits.present or self._returning.present(saved.tree)
         roots = Roots.of(level, self._owns)
         where = f"the loop {level.site} at line {level.line}"
         captured = {name for name, _ in saved.tree.roots}
