@@ -7,7 +7,7 @@ A small language model is trained with Adam on one torch thread, and saved after
 publishing) and by its peers: `torch.save` and safetensors, each with fsync, and
 `torch.distributed.checkpoint.async_save` in a thread, with cached staging, and in a process. All
 train the same model in the same process, one after the other in blocks of steps, and in several
-rounds; figures are medians over rounds. Each block is compared with the plain one of its round.
+rounds; figures are medians over rounds. Each block is compared with plain ones before and after.
 
 - *lost*: how much longer the steps of a block take than those of the plain block.
 - *stall*: time per checkpoint in which training stands still: in the call that saves, in waiting
@@ -103,10 +103,14 @@ class Training:
 
     def __init__(self, size: str) -> None:
         torch.manual_seed(0)
+        self.size = size
         self.model = LanguageModel(*WIDTHS[size])
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-5)
         self.batch = 1
         self.before_update: Callable[[], None] = lambda: None
+
+    def warm_up(self) -> None:
+        """Choose a batch for which a step takes long enough."""
         self.step()
         self.step()
         while self._seconds() < STEP and self.batch < 512:
@@ -284,11 +288,17 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
     """The session API; `every` 0 is `auto`."""
     taken: dict[int, float] = {}
     waited = [0.0]
-    plain_hold, plain_settle = Saving.hold, Overlap.settle
+    cut = 0.0
+    plain_copy, plain_hold, plain_settle = States.copy_cut, Saving.hold, Overlap.settle
     plain_publish = Committing._publish
 
+    def copy_cut(self: Any, level: Any, **how: Any) -> Any:
+        nonlocal cut
+        cut = time.perf_counter()
+        return plain_copy(self, level, **how)
+
     def hold(self: Any, level: Any, step: int, *rest: Any) -> None:
-        taken[step] = time.perf_counter()
+        taken[step] = cut
         plain_hold(self, level, step, *rest)
 
     def settle(self: Any) -> None:
@@ -315,6 +325,7 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
         ended = time.perf_counter()
 
     with (
+        changed(States, copy_cut=copy_cut),
         changed(Saving, hold=hold),
         changed(Overlap, settle=settle),
         changed(Committing, _publish=publish),
@@ -453,8 +464,9 @@ def restore_times(training: Training, folder: Path, rounds: int) -> dict[str, li
             for who, restore in (("torch", restored_by_torch), ("DETrain", restored_by_detrain)):
                 shutil.rmtree(folder / "it")
                 shutil.copytree(kept, folder / "it")
+                fresh = Training(training.size)  # as a new process has it
                 prepare(folder)
-                plain, touched = restore(training, folder)
+                plain, touched = restore(fresh, folder)
                 found.setdefault(f"{who}, {cache}", []).append(plain)
                 found.setdefault(f"{who}, {cache}, touched", []).append(touched)
     return found
@@ -467,44 +479,72 @@ def middle(values: list[float]) -> float:
     return statistics.median(values) if values else float("nan")
 
 
+@dataclass(frozen=True)
+class Compared:
+    """A block, and what a plain step took right before and after it: machines have their moods."""
+
+    block: Measured
+    seconds: float
+    cpu: float
+
+    @property
+    def lost(self) -> float:
+        return self.block.seconds / self.block.steps / self.seconds - 1
+
+    @property
+    def cpu_of_a_save(self) -> float:
+        return (self.block.cpu - self.cpu * self.block.steps) / self.block.saves
+
+
 def measure(
     training: Training, who: list[str], every: int, steps: int, rounds: int, console: Console
-) -> dict[str, list[Measured]]:
+) -> dict[str, list[Compared]]:
     """Blocks by who saves, in rounds that take turns; the first round only warms up."""
-    found: dict[str, list[Measured]] = {name: [] for name in who}
+    found: dict[str, list[Compared]] = {name: [] for name in who}
     for number in range(rounds + 1):
+        before = measured(training, "plain", every, steps)
         for name in who:
-            block = Measured(warm=every + 3)
-            with tempfile.TemporaryDirectory(prefix="detrain-bench-", dir=".") as folder:
-                gc.collect()
-                try:
-                    SAVERS[name](training, block.warm + steps, every, Path(folder), block)
-                except UsageError as error:
-                    console.print(f"{name}, every {every}: {error}", style="yellow")
-                    continue
+            try:
+                block = measured(training, name, every, steps)
+            except UsageError as error:
+                console.print(f"{name}, every {every}: {error}", style="yellow")
+                continue
+            after = measured(training, "plain", every, steps)
+            plain_steps = before.steps + after.steps
+            compared = Compared(
+                block,
+                (before.seconds + after.seconds) / plain_steps,
+                (before.cpu + after.cpu) / plain_steps,
+            )
+            before = after
             if number:
-                found[name].append(block)
+                found[name].append(compared)
                 console.print(
-                    f"  round {number} every {every} {name}: {block.seconds / steps:.3f} s"
+                    f"  round {number} every {every} {name}: {block.seconds / block.steps:.3f} s "
+                    f"a step, plain ones {compared.seconds:.3f} s"
                 )
     return {name: blocks for name, blocks in found.items() if blocks}
 
 
-def rows(found: dict[str, list[Measured]], every: int) -> list[list[str]]:
+def measured(training: Training, name: str, every: int, steps: int) -> Measured:
+    block = Measured(warm=every + 3 if name != "plain" else 1)
+    with tempfile.TemporaryDirectory(prefix="detrain-bench-", dir=".") as folder:
+        gc.collect()
+        SAVERS[name](training, block.warm + steps, every, Path(folder), block)
+    return block
+
+
+def rows(found: dict[str, list[Compared]], every: int) -> list[list[str]]:
     """A line for each who saves."""
     lines = []
-    bases = found["plain"]
     for name, blocks in found.items():
-        if name == "plain":
-            continue
-        pairs = list(zip(blocks, bases, strict=True))
-        lost = middle([b.seconds / b.steps / (p.seconds / p.steps) - 1 for b, p in pairs])
-        stall = middle([middle(b.stalls) for b in blocks if b.stalls])
-        durable = middle([middle(b.durable) for b in blocks if b.durable])
-        cpu = middle([(b.cpu - p.cpu) / b.saves for b, p in pairs])
+        lost = middle([each.lost for each in blocks])
+        stall = middle([middle(each.block.stalls) for each in blocks if each.block.stalls])
+        durable = middle([middle(each.block.durable) for each in blocks if each.block.durable])
+        cpu = middle([each.cpu_of_a_save for each in blocks])
         lines.append(
             [name, "auto" if every == 0 else str(every), f"{100 * lost:.1f} %",
-             f"{1000 * stall:.1f} ms", f"{durable:.2f} s", f"{cpu:.2f} s"]
+             f"{1000 * stall:.1f} ms", f"{durable:.3f} s", f"{cpu:.3f} s"]
         )  # fmt: skip
     return lines
 
@@ -525,7 +565,18 @@ def facts() -> str:
 TITLES = ("who", "every", "lost", "stall", "durable", "CPU")
 
 
+def keep_memory() -> None:
+    """Begin again with an allocator that gives no memory back between steps.
+
+    Whether it does changes from block to block, and makes a tenth of a step's time.
+    """
+    wanted = {"MALLOC_TRIM_THRESHOLD_": str(1 << 36), "MALLOC_MMAP_THRESHOLD_": str(1 << 36)}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+
+
 def main() -> None:
+    keep_memory()
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="one round, few steps, fewer peers")
     parser.add_argument("--model", choices=WIDTHS, action="append")
@@ -538,7 +589,8 @@ def main() -> None:
     warnings.filterwarnings("ignore", module="torch.distributed")
     console, machine = Console(), facts()
     rounds = 1 if chosen.quick else chosen.rounds
-    who = [name for name in SAVERS if not chosen.quick or "process" not in name]
+    peers = [name for name in SAVERS if name != "plain"]
+    who = [name for name in peers if not chosen.quick or "process" not in name]
     intro = (
         "By `python benchmarks/checkpoint.py`, which says what the columns mean; medians of "
         f"{rounds} rounds. {machine}."
@@ -546,6 +598,7 @@ def main() -> None:
     lines = ["# Checkpoints", "", intro, ""]
     for size in chosen.model or list(WIDTHS):
         training = Training(size)
+        training.warm_up()
         title = (
             f"{training.nbytes / 1e6:.0f} MB of parameters and Adam state, "
             f"batches of {training.batch} × 32"
@@ -553,7 +606,7 @@ def main() -> None:
         console.print(f"[bold]{title}")
         table: list[list[str]] = []
         for every, steps in ((1, 8), (5, 15), (0, 30)):
-            names = who if every else ["plain", "DETrain"]
+            names = who if every else ["DETrain"]
             found = measure(
                 training, names, every, steps // (2 if chosen.quick else 1), rounds, console
             )

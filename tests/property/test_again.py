@@ -6,7 +6,7 @@ import gc
 import random
 import weakref
 from collections import OrderedDict, defaultdict
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from detrain.capture.walk import Aside, Walked, walk
 class Thing:
     """An object with fields."""
 
-    shared: list[int] = []
+    shared: ClassVar[list[int]] = []
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
@@ -77,7 +77,7 @@ class World:
             "hidden": lambda: names.update({"m/hidden": (torch.randn(2), names["m/hidden"][0])}),
             "both hidden": lambda: names.update({"m/hidden": (torch.randn(2), torch.randn(2))}),
             "other shape": lambda: names.update({"m/hidden": (torch.randn(3), torch.randn(2))}),
-            "alias": lambda: names.update({"m/memory": names["m/memory"][1:] if len(names["m/memory"]) > 1 else np.arange(6.0)}),
+            "alias": lambda: names.update({"m/memory": names["m/memory"][1:]}),
             "memory": lambda: names.update({"m/memory": np.arange(6.0) + dice.random()}),
             "in place": lambda: names["m/memory"].__iadd__(1.0),
             "append number": lambda: table["a"].append(dice.random()),
@@ -87,11 +87,14 @@ class World:
             "new key": lambda: table.__setitem__(f"k{dice.randrange(4)}", [dice.random()]),
             "lose key": lambda: table.pop(f"k{dice.randrange(4)}", None),
             "reorder": lambda: names["m/ordered"].move_to_end("one"),
-            "swap": lambda: (setattr(slotted, "left", slotted.right), setattr(slotted, "right", [1])),
-            "unswap": lambda: (setattr(slotted, "left", [1]), setattr(slotted, "right", torch.zeros(3))),
+            "swap": lambda: slotted.__init__(slotted.right, [1]),
+            "unswap": lambda: slotted.__init__([1], torch.zeros(3)),
             "share": lambda: setattr(thing, "items", [thing.inner, {"x": thing.inner}]),
+            "part": lambda: setattr(thing, "inner", Thing(number=1)),
+            "one memory": lambda: names.update({"m/hidden": torch.randn(4).split(2)}),
             "unshare": lambda: setattr(thing, "items", [Thing(), {"x": 1}]),
-            "draw": lambda: (names["m/dice"].random(), torch.rand(1, generator=names["m/generator"])),
+            "draw": lambda: names["m/dice"].random(),
+            "draw a tensor": lambda: torch.rand(1, generator=names["m/generator"]),
             "class field": lambda: Thing.shared.append(1),
             "class": lambda: setattr(thing.inner, "__class__", dice.choice([Thing, Other])),
             "graph": lambda: names.update({"m/loss": torch.ones(1, requires_grad=True) * 2}),
@@ -151,7 +154,7 @@ def compared(found: Walked, fresh: Walked) -> None:
     assert found.left_out == fresh.left_out
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("planned", [False, True])
 def test_gone_again_it_gives_what_a_fresh_walk_gives(seed: int, planned: bool) -> None:
     world, again = World(seed), Again(not_a_library)

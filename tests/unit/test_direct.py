@@ -10,9 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detrain.checkpoint import direct
-from detrain.checkpoint.buffers import PAGE, Arena, joined_views
+from detrain.checkpoint.buffers import PAGE, Arena
+from detrain.checkpoint.commit import _pieces
 from detrain.checkpoint.direct import Sequential
 from detrain.checkpoint.durable import is_spare, write_durably
+from detrain.checkpoint.format import ArrayBytes
+from detrain.checkpoint.snapshot import Snapshot
+from detrain.state import StateTree
 
 SOURCE = memoryview(mmap.mmap(-1, 6 << 20))
 SOURCE[:] = bytes(range(251)) * ((6 << 20) // 251) + bytes((6 << 20) % 251)
@@ -131,11 +135,15 @@ def test_a_block_is_used_again_when_the_one_before_is_done():
     assert arena.block(1 << 20)[0].obj is memory.obj
 
 
-def test_views_that_follow_each_other_are_one():
+def test_arrays_that_follow_each_other_are_one_piece():
     block = Arena().turn(1 << 20).memory
-    assert joined_views(block[:10], block[10:30]) == block[:30]
-    assert joined_views(block[:10], block[11:30]) is None
-    assert joined_views(memoryview(bytearray(4)), block[:4]) is None
+    block[:30] = bytes(range(30))
+    views = [(0, 10), (10, 20), (21, 30)]
+    arrays = [ArrayBytes(str(a), "uint8", (b - a,), block[a:b], a) for a, b in views]
+    arrays.append(ArrayBytes("apart", "uint8", (1,), b"x"))
+    made = Snapshot(StateTree((), (), ()), tuple(arrays), {})
+    _, *pieces = _pieces(made, arrays)
+    assert [bytes(piece) for piece in pieces] == [bytes(block[:20]), bytes(block[21:30]), b"x"]
 
 
 def test_children_can_drop_what_they_have_of_the_memory():

@@ -192,3 +192,23 @@ def test_the_plan_and_the_new_headers_name_loops_alike():
         )
         assert sorted(found_sites(tree)) == sorted(loop.site for loop in plan.loops)
         assert plan.loops, script
+
+
+def test_the_else_of_a_loop_is_outside_of_it(tmp_path):
+    script = tmp_path / "train.py"
+    update = "        loss = model(x).sum(); loss.backward(); opt.step(); opt.zero_grad()"
+    script.write_text(
+        "import torch\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "opt = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "x = torch.ones(2)\n"
+        "for epoch in range(2):\n"
+        "    for _ in range(3):\n" + update + "\n"
+        "else:\n"
+        "    for _ in range(2):\n" + update + "\n"
+    )
+    loops = analyse(read_project(script, ())).plan.loops
+    sites = {loop.line: loop.site for loop in loops}
+    assert sites == {5: "__main__:<module>:0", 6: "__main__:<module>:0.0", 9: "__main__:<module>:1"}
+    tree = rewrite(ast.parse(script.read_text()), "__main__", lambda loop: loop.lineno in sites)
+    assert sorted(found_sites(tree)) == sorted(sites.values())

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from detrain.analysis.planning import _both_last
+from detrain.analysis.merging import both_last
 from detrain.plan import Plan, PlanCut, PlanItem, PlanLevel
 from detrain.runtime.audit import Audit
 from detrain.runtime.places import expand, get_place, join_place, set_place, split_place
@@ -56,7 +56,7 @@ class TestPlanned:
         def way(*places):
             return PlanLevel("a", (item("m/t", "restore"), *(item(p, "rebuild") for p in places)))
 
-        found = _both_last(way("m/t.data", "m/t.more"), way("m/t.data"))
+        found = both_last(way("m/t.data", "m/t.more"), way("m/t.data"))
         assert {each.place for each in found.items} == {"m/t", "m/t.data"}
 
     @pytest.mark.parametrize("place", ["m/x", "m/x.field", "m/x[]"])

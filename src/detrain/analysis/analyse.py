@@ -49,6 +49,11 @@ class Analysis:
 
 def analyse_script(script: Path, search: tuple[str, ...]) -> Analysis:
     """Analyse a script and the local modules that it imports."""
+    with _undisturbed():
+        return _analyse_script(script, search)
+
+
+def _analyse_script(script: Path, search: tuple[str, ...]) -> Analysis:
     project = read_project(script, search)
     broken = tuple(_broken(path, error) for path, error in project.broken.items())
     if str(project.script) not in project.trees:

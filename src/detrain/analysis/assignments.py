@@ -127,11 +127,11 @@ class Assignments(Calls):
         place = self.place_of(name)
         if place is None:
             return
-        self.assigned.add(name)
-        known = self.facts.variables[self.fact_key(place)]
-        self.facts.learn(known, value.tags)
+        self.assigned[name] = None
+        key = self.fact_key(place)
+        self.facts.learn(self.facts.variables, key, value.tags)
         constant = value.is_definition and value.place is None and not value.reads
-        if constant and known <= value.tags:
+        if constant and self.facts.variables.get(key) <= value.tags:
             return  # it never is anything else
         if constant:
             self.bind(place, "pure", (), node)
@@ -177,21 +177,21 @@ class Assignments(Calls):
         owner, name = self.value(target.value), target.attr
         if owner.of("module"):
             module = self.modules[owner.of("module")[0]]
-            module.scope.bound.add(name)
+            self.facts.bind(module.scope, name)
             place = (module.prefix + name,)
-            self.facts.learn(self.facts.variables[place[0]], value.tags)
+            self.facts.learn(self.facts.variables, place[0], value.tags)
             self.bind_value(place, value, node)
             return
         if owner.of("class"):
             for key in owner.of("class"):
-                self.facts.classes[key].scope.bound.add(name)
+                self.facts.bind(self.facts.classes[key].scope, name)
                 place = (f"{key}/{name}",)
-                self.facts.learn(self.facts.variables[place[0]], value.tags)
+                self.facts.learn(self.facts.variables, place[0], value.tags)
                 self.bind_value(place, value, node)
             return
         for key in owner.of("function"):
             place = (f"{key}'{name}",)
-            self.facts.learn(self.facts.variables[place[0]], value.tags)
+            self.facts.learn(self.facts.variables, place[0], value.tags)
             self.bind_value(place, value, node)
         if owner.place is None:
             return
@@ -208,10 +208,8 @@ class Assignments(Calls):
         namespace = any(maker in NAMESPACES for maker in owner.of("made"))
         if keys or namespace:
             for key in keys or ["namespace"]:
-                if (key, name) not in self.facts.assigned:
-                    self.facts.assigned.add((key, name))
-                    self.facts.grown = True
-                self.facts.learn(self.facts.fields[key, name], value.tags)
+                self.facts.grown |= self.facts.assign(key, name)
+                self.facts.learn(self.facts.fields, (key, name), value.tags)
             self.bind_value((*owner.place, name), value, node)
             return
         self.mutate(owner.place, self.gathered([value]), node, deep=not owner.of("sequence"))
@@ -229,7 +227,7 @@ class Assignments(Calls):
         precise = bool(owner.of("sequence"))
         if precise:
             for key in owner.of("sequence"):
-                self.facts.learn(self.facts.elements[key], value.tags)
+                self.facts.learn(self.facts.elements, key, value.tags)
         site = self.mutate(owner.place, reads, node, deep=not precise)
         self.lowered.overwritten.append((self.function_name, owner.place))
         if GRADIENTS in reads:

@@ -1,18 +1,20 @@
-"""Calls: what is called, and the functions and classes of the project."""
+"""Calls: what is called."""
 
 from __future__ import annotations
 
 import ast
 from dataclasses import replace
 
-from detrain.analysis.emit import NONE, unique
+from detrain.analysis.emit import unique
 from detrain.analysis.expressions import kind_of
-from detrain.analysis.given import CALLED, Arguments, parameter_key
+from detrain.analysis.functions import Functions, with_self
+from detrain.analysis.given import CALLED, Arguments
 from detrain.analysis.library import lookup
+from detrain.analysis.library.named import rows_named
 from detrain.analysis.program import ELEMENT, Op
-from detrain.analysis.rows import LISTS, Rows, rows_named
+from detrain.analysis.results import LISTS
 from detrain.analysis.scopes import Scope
-from detrain.analysis.values import DEFINITIONS, NOTHING, SCALAR, Tags, Value
+from detrain.analysis.values import DEFINITIONS, NOTHING, SCALAR, Value
 
 __all__ = ["Calls"]
 
@@ -21,7 +23,7 @@ _ARRAY_OF = {"torch": "torch.zeros", "torchvision": "torch.zeros", "keras": "ten
              "tensorflow": "tensorflow.zeros"}  # fmt: skip
 
 
-class Calls(Rows):
+class Calls(Functions):
     """Gives the value of each call."""
 
     def call(self, node: ast.Call) -> Value:
@@ -111,7 +113,7 @@ class Calls(Rows):
         for key in callee.of("bound"):
             with self.block() as block:
                 receiver = Value(callee.place, callee.reads)
-                value = self.call_project(key, _with_self(receiver, given), node)
+                value = self.call_project(key, with_self(receiver, given), node)
             way(value, block)
         for key in callee.of("class"):
             with self.block() as block:
@@ -170,7 +172,7 @@ class Calls(Rows):
             method = self.facts.method(key, name)
             if method is not None and "classmethod" in self._marks(key, name):
                 own = Value(tags=frozenset({("class", key)}))
-                return self.call_project(method.key, _with_self(own, given), node)
+                return self.call_project(method.key, with_self(own, given), node)
         if receiver.of("lib") or receiver.of("module") or receiver.of("class"):
             return self.called(self.attribute(receiver, name, node), given, node)
         if receiver.of("instance"):
@@ -211,7 +213,7 @@ class Calls(Rows):
             if receiver.of("held") and receiver.place is not None:
                 at = Value((*receiver.place, ELEMENT), receiver.reads)
             with self.block() as block:
-                value = self.call_project(method.key, _with_self(at, given), node)
+                value = self.call_project(method.key, with_self(at, given), node)
             found.append(value)
             ways.append(block)
         ordered = bool(receiver.of("sequence")) and "builtins.set" not in receiver.of("made")
@@ -254,7 +256,7 @@ class Calls(Rows):
             own = replace(receiver, tags=frozenset({("instance", key)}))
             if "classmethod" in marks:
                 own = Value(tags=frozenset({("class", key)}))
-            return self.call_project(method.key, _with_self(own, given), node)
+            return self.call_project(method.key, with_self(own, given), node)
         if facts.has_field(key, name) or name in facts.classes[key].scope.bound:
             return self.called(self.attribute(receiver, name, node), given, node)
         for base in facts.libraries(key):
@@ -283,7 +285,7 @@ class Calls(Rows):
                 method = facts.method(base, name)
                 if method is not None:
                     own = replace(receiver, tags=frozenset({("instance", key)}))
-                    return self.call_project(method.key, _with_self(own, given), node)
+                    return self.call_project(method.key, with_self(own, given), node)
             for library in facts.libraries(key) if key in facts.classes else ():
                 row = lookup(f"{library}.{name}")
                 if row is not None:
@@ -316,7 +318,7 @@ class Calls(Rows):
             method = self.facts.method(key, name)
             if method is not None:
                 own = replace(callee, tags=frozenset({("instance", key)}))
-                return self.call_project(method.key, _with_self(own, given), node)
+                return self.call_project(method.key, with_self(own, given), node)
         for base in self.facts.libraries(key):
             row = lookup(f"{base}.__call__")
             if row is not None:
@@ -342,128 +344,6 @@ class Calls(Rows):
             )
         return self._unknown(_spelled(node.func), callee, given, node)
 
-    def call_project(self, key: str, given: Arguments, node: ast.AST) -> Value:
-        """Call a function of the project."""
-        facts = self.facts
-        scope = facts.functions.get(key)
-        if scope is None:
-            return self._unknown(key, Value(), given, node)
-        values = self._passed(scope, given, node)
-        for name, value in zip(scope.parameters(), values, strict=True):
-            facts.learn(facts.variables[parameter_key(scope, name)], value.tags)
-        places = tuple(self.placed(value, node) for value in values)
-        if scope.yields:
-            # Its code runs where its items are asked for, which may be anywhere.
-            facts.reach(key)
-            self.note_call(key, node)
-            self.lowered.given_away.add(key)
-            return self.made(
-                (), [Value(place) for place in places if place != NONE],
-                frozenset({("generator", key)}), node,
-            )  # fmt: skip
-        tags = frozenset(facts.returns.get(key, ()))
-        target = self.temporary()
-        self.call_function(self._copy_of(scope, node), places, node, target)
-        if ("unknown",) in tags:
-            tags = NOTHING
-        if tags == SCALAR:
-            return Value(None, (target,), SCALAR)
-        return Value(target, (), tags)
-
-    def _copy_of(self, scope: Scope, node: ast.AST) -> str:
-        """The function that a call means: a small one is another for each call.
-
-        So a meter of times and a meter of losses are two, though they share their methods.
-        """
-        if not scope.is_small:
-            return scope.key
-        at = f"{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}"
-        name = f"{scope.key}@{self.scope.module.prefix}{at}"
-        self.lowered.copies[name] = scope.key
-        return name
-
-    def _passed(self, scope: Scope, given: Arguments, node: ast.AST) -> list[Value]:
-        """The value of each parameter of a function."""
-        a = scope.node.args  # type: ignore[attr-defined]
-        plain = [each.arg for each in (*a.posonlyargs, *a.args)]
-        named = dict(given.named)
-        spread = self._spread(given, node)
-        values: list[Value] = []
-        for number, name in enumerate(plain):
-            if number < len(given.positional):
-                values.append(given.positional[number])
-            elif name in named:
-                values.append(named.pop(name))
-            else:
-                values.append(self._default(scope, name, spread))
-        if a.vararg:
-            rest = given.positional[len(plain) :]
-            values.append(self.container([*rest, *given.spread], node))
-        for each in a.kwonlyargs:
-            if each.arg in named:
-                values.append(named.pop(each.arg))
-            else:
-                values.append(self._default(scope, each.arg, spread))
-        if a.kwarg:
-            values.append(self.container([*named.values(), *given.spread], node))
-        return values
-
-    def _spread(self, given: Arguments, node: ast.AST) -> Value | None:
-        if not given.spread:
-            return None
-        if len(given.spread) == 1:
-            return given.spread[0]
-        return self.container([self._of_spread(each) for each in given.spread], node)
-
-    def _of_spread(self, value: Value) -> Value:
-        """One of the arguments that are given as `*` or `**`."""
-        if not value.of("sequence"):
-            return Value(value.place, value.reads)
-        at = (*value.place, ELEMENT) if value.place is not None else None
-        return Value(at, value.reads, self.elements(value))
-
-    def _default(self, scope: Scope, name: str, spread: Value | None) -> Value:
-        if spread is not None:
-            return self._of_spread(spread)
-        key = f"{scope.key}/{name}="
-        if key in self.facts.variables:
-            tags = frozenset(self.facts.variables[key])
-            return Value((key,), (), tags) if tags != SCALAR else Value(tags=SCALAR)
-        return Value(tags=SCALAR)
-
-    def _construct(self, key: str, given: Arguments, node: ast.Call) -> Value:
-        """Make an instance of a class of the project."""
-        facts = self.facts
-        tags: Tags = frozenset({("instance", key)})
-        target = self.temporary()
-        site = self.bind(target, "new", (), node)
-        kinds = [kind_of(base) for base in facts.libraries(key)]
-        self.lowered.kinds[site] = next((kind for kind in kinds if kind), "")
-        made = Value(target, (), tags)
-        init = facts.method(key, "__init__")
-        if init is not None:
-            self.call_project(init.key, _with_self(made, given), node)
-        elif facts.classes[key].annotated and (facts.classes[key].is_data or not kinds):
-            self._fill(made, key, given, node)
-        elif given.all:
-            self.mutate(target, self.gathered(given.all), node)
-            self.hold(target, given.all, node)
-        return made
-
-    def _fill(self, made: Value, key: str, given: Arguments, node: ast.AST) -> None:
-        """The fields of a data class, from the arguments."""
-        assert made.place is not None
-        names = [
-            n
-            for each in reversed(self.facts.lineage(key))
-            for n in self.facts.classes[each].annotated
-        ]
-        values = dict(zip(names, given.positional, strict=False)) | given.named
-        for name, value in values.items():
-            self.facts.assigned.add((key, name))
-            self.facts.learn(self.facts.fields[key, name], value.tags)
-            self.bind_value((*made.place, name), value, node)
-
     def _library(
         self, name: str, receiver: Value | None, given: Arguments, node: ast.Call
     ) -> Value:
@@ -476,10 +356,6 @@ class Calls(Rows):
             return self._apply(row, name, receiver, given, node)
         made = self._unknown(name, Value(), given, node)
         return replace(made, tags=made.tags | {("made", name)})
-
-
-def _with_self(receiver: Value, given: Arguments) -> Arguments:
-    return Arguments([receiver, *given.positional], given.named, given.spread)
 
 
 def _spelled(node: ast.AST) -> str:

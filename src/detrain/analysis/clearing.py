@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from detrain.analysis.cells import Cells, read_by
+from detrain.analysis.cells import Cells
 from detrain.analysis.derive import Cut
-from detrain.analysis.emit import GRADIENTS, OWN, Lowered
-from detrain.analysis.program import Branch, Loop, Op, Place, blocks_of, walk_ops
+from detrain.analysis.emit import GRADIENTS, OWN
+from detrain.analysis.lowered import Lowered
+from detrain.analysis.program import Branch, Loop, Op, Place, blocks_of, read_by, walk_ops
 
 __all__ = ["Use", "each_clears_its_own", "uses_of_gradients"]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detrain.analysis.cells import read_by
 from detrain.analysis.definitions import Definitions
-from detrain.analysis.emit import LoopFacts
 from detrain.analysis.expressions import Over
-from detrain.analysis.program import Place, walk_ops
+from detrain.analysis.lowered import LoopFacts
+from detrain.analysis.program import Place, read_by, walk_ops
 from detrain.analysis.scopes import COMPREHENSION, last_name, own_nodes
 from detrain.analysis.values import DEFINITIONS, SCALAR, Value
 
@@ -22,7 +21,7 @@ class Control(Definitions):
     """Writes what decides which statements run."""
 
     def _returned(self, value: Value, node: ast.AST) -> None:
-        self.facts.learn(self.facts.returns[self.scope.key], value.tags)
+        self.facts.learn(self.facts.returns, self.scope.key, value.tags)
         self._left("return", self.placed(value, node), node)
 
     def _Return(self, node: ast.Return) -> None:
@@ -312,8 +311,8 @@ class Control(Definitions):
 
     def _look_at_names(self, node: ast.stmt | ast.expr, begin: int) -> None:
         """See to it that every variable that is named is looked at, whatever is made of it."""
-        if not self.facts.settled:
-            return  # these ops are not the last ones, and nothing is learnt from looking
+        if not self.facts.is_last:
+            return  # nothing is learnt from looking
         names = self.facts.named.get(node)
         if names is None:
             names = self.facts.named[node] = _names_loaded(node)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from detrain.analysis.cells import Cells, CellSet
-from detrain.analysis.emit import Lowered
 from detrain.analysis.infer import Causes
 from detrain.analysis.loops import TrainingLoops
+from detrain.analysis.lowered import Lowered
 from detrain.analysis.program import Branch, Call, Leave, Loop, Op, walk_ops
 from detrain.analysis.types import Cause
 

@@ -53,6 +53,7 @@ class Definitions(Assignments):
         if known is None:
             known = self.facts.classes[scope.key] = Class(scope)
             self.facts.grown = True
+        before = known.described()
         for base in (*node.bases, *(keyword.value for keyword in node.keywords)):
             value = self.value(base)
             known.bases += [key for key in value.of("class") if key not in known.bases]
@@ -85,7 +86,10 @@ class Definitions(Assignments):
             if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
         ]
         if known.is_data or "typing.NamedTuple" in known.libraries:
-            self.facts.assigned.update((scope.key, name) for name in known.annotated)
+            for name in known.annotated:
+                self.facts.assign(scope.key, name)
+        if known.described() != before:
+            self.facts.change_all()
 
     def _Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -103,7 +107,7 @@ class Definitions(Assignments):
                 # What a star brings in is bound as if it were written out.
                 if not each.startswith("_"):
                     assert module is not None
-                    self.scope.module.scope.bound.add(each)
+                    self.facts.bind(self.scope.module.scope, each)
                     self._imported(each, f"{module.name}.{each}")
 
     def _imported(self, name: str, target: str) -> None:
@@ -118,7 +122,7 @@ class Definitions(Assignments):
                 value = self._of_module(owner, last)
             else:
                 value = Value(tags=frozenset({("lib", target)}))
-        self.facts.learn(self.facts.variables[self.fact_key(place)], value.tags)
+        self.facts.learn(self.facts.variables, self.fact_key(place), value.tags)
         if value.place is not None:
             self.bind_value(place, value, self.scope.node)
 

@@ -74,6 +74,8 @@ class Suppressions:
 
 def suppressions(source: str, file: str = "") -> Suppressions:
     """The `# detrain: ignore` comments of a file."""
+    if not _IGNORE.search(source):
+        return Suppressions({})
     lines: dict[int, tuple[str, ...]] = {}
     unknown: list[Diagnostic] = []
     for comment in _comments(source):
@@ -90,6 +92,8 @@ def suppressions(source: str, file: str = "") -> Suppressions:
 
 def loop_lines(source: str) -> frozenset[int]:
     """The lines of statements that are marked by `# detrain: loop`."""
+    if not _LOOP.search(source):
+        return frozenset()
     marked = (comment for comment in _comments(source) if _LOOP.search(comment.text))
     return frozenset(line for comment in marked for line in comment.covers)
 

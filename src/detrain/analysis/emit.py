@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 
+from detrain.analysis.facts import Facts
+from detrain.analysis.lowered import Lowered
 from detrain.analysis.program import (
     ELEMENT,
     Bind,
@@ -24,9 +23,9 @@ from detrain.analysis.program import (
     Span,
 )
 from detrain.analysis.scopes import Module, Scope
-from detrain.analysis.values import SCALAR, Facts, Tags, Value
+from detrain.analysis.values import SCALAR, Tags, Value
 
-__all__ = ["GRADIENTS", "NONE", "OWN", "Emitting", "LoopFacts", "Lowered", "unique"]
+__all__ = ["GRADIENTS", "NONE", "OWN", "Emitting", "unique"]
 
 NONE: Place = ("none",)
 """A variable that never changes, for arguments that are constants."""
@@ -38,74 +37,23 @@ GRADIENTS: Place = ("gradients",)
 """The gradients of all parameters, where a framework keeps them beside the parameters."""
 
 
-@dataclass(frozen=True)
-class LoopFacts:
-    """A loop statement of the project."""
-
-    label: str
-    node: ast.For | ast.AsyncFor | ast.While
-    scope: Scope
-
-
-@dataclass
-class Lowered:
-    """What lowering finds besides the ops."""
-
-    numbers: int = 0
-    temporaries: int = 0
-    loops: dict[str, LoopFacts] = field(default_factory=dict)
-    labels: set[str] = field(default_factory=set)
-    events: dict[int, set[str]] = field(default_factory=dict)
-    """By op: "update", "gradient", "self" (something is made from what it was), "library"."""
-    kinds: dict[int, str] = field(default_factory=dict)
-    """By op that makes an object: what kind of thing of a library it is."""
-    unknown: list[tuple[str, Span]] = field(default_factory=list)
-    """Calls that nothing is known of."""
-    seeded: dict[str, list[int]] = field(default_factory=dict)
-    """By generator: the ops that seed it."""
-    calls: list[tuple[str, int, ast.Call, Scope]] = field(default_factory=list)
-    """Library calls: the row's name, the op before it, the call, where it stands."""
-    observed: dict[int, str] = field(default_factory=dict)
-    """By op that asks the world: the row that says so."""
-    clears: dict[int, Place] = field(default_factory=dict)
-    """By op that clears gradients: the optimizer whose gradients they are."""
-    steps: dict[int, Place] = field(default_factory=dict)
-    """By op that uses gradients: the optimizer that makes a step with its own and with no other."""
-    overwritten: list[tuple[str, Place]] = field(default_factory=list)
-    """Arrays that a call fills anew, by the function and the place."""
-    opened: list[tuple[Span, bool]] = field(default_factory=list)
-    """Where variables are looked at or bound that can't be named, and whether that may be at any
-    time. If it is, or is in a training loop, nothing may be dropped."""
-    copies: dict[str, str] = field(default_factory=dict)
-    """Functions of the program that are a small function of the project as one call sees it."""
-    versions: set[tuple[str, str]] = field(default_factory=set)
-    """Variables, by function and name, that are more than one variable of the program."""
-    guessed: set[int] = field(default_factory=set)
-    """Calls that only may be there, because nothing is known of who is given an object."""
-    stored: set[str] = field(default_factory=set)
-    """Functions that are kept where they can't be followed, and may be called from anywhere."""
-    registered: set[str] = field(default_factory=set)
-    """Those among the ones given away that nothing tells when they are called: hooks, threads."""
-    given_away: set[str] = field(default_factory=set)
-    """Functions that a library was given, and may call at any time."""
-    varies: list[tuple[str, str, Span]] = field(default_factory=list)
-    """Calls whose bits may vary: the row's name, why, and where."""
-
-    used_up: set[int] = field(default_factory=set)
-    """Calls of which an element or a method is asked at once, so that nobody keeps the result."""
-
-    def is_used_up(self, node: ast.AST) -> bool:
-        """Whether nobody keeps the result of a call."""
-        return id(node) in self.used_up
-
-    def mark(self, site: int, event: str) -> None:
-        """Note that something is trained at an op."""
-        self.events.setdefault(site, set()).add(event)
-
-
 def unique(places: tuple[Place, ...]) -> tuple[Place, ...]:
     """Each place once."""
-    return tuple(dict.fromkeys(places))
+    return tuple(dict.fromkeys(places)) if len(places) > 1 else places
+
+
+class _Block:
+    """What is written inside goes to a block of its own."""
+
+    def __init__(self, emitting: Emitting) -> None:
+        self._emitting, self._before = emitting, emitting.out
+
+    def __enter__(self) -> list[Op]:
+        self._emitting.out = []
+        return self._emitting.out
+
+    def __exit__(self, *_: object) -> None:
+        self._emitting.out = self._before
 
 
 def _matters(names: frozenset[str] | None, name: str) -> bool:
@@ -126,7 +74,7 @@ class Emitting:
         """Variables of the comprehensions around this place."""
         self.versions: dict[str, Place] = {}
         """Variables that have been assigned anew, where nothing can go back to the time before."""
-        self.assigned: set[str] = set()
+        self.assigned: dict[str, None] = {}
         """Variables that have been assigned so far."""
         self.depth = 0
         """How many blocks of statements are around this place."""
@@ -179,7 +127,7 @@ class Emitting:
 
     def tags_at(self, place: Place) -> Tags:
         """What the variable of a place may be."""
-        return frozenset(self.facts.variables.get(self.fact_key(place), ()))
+        return self.facts.variables.get(self.fact_key(place))
 
     # ---------------------------------------------------------------- ops
 
@@ -231,9 +179,9 @@ class Emitting:
             return False
         # A generator binds when it is gone on with; a closure's variable is one of several.
         return (
-            (self.is_guarded and _matters(self.facts.guarded[self.scope.key], head))
+            (self.is_guarded and _matters(self.facts.guarded(self.scope.key), head))
             or self.scope.yields
-            or head.rpartition("/")[0] in self.facts.repeated
+            or self.facts.is_repeated(head.rpartition("/")[0])
         )
 
     @property
@@ -244,7 +192,7 @@ class Emitting:
     @property
     def is_guarded(self) -> bool:
         """Whether an exception may leave this function for a handler."""
-        return self.scope.kind == "function" and self.scope.key in self.facts.guarded
+        return self.scope.kind == "function" and self.facts.is_guarded(self.scope.key)
 
     def bind_value(self, target: Place, value: Value, node: ast.AST) -> int:
         """Bind a place to a value."""
@@ -313,7 +261,7 @@ class Emitting:
         if self.in_try:
             self.facts.guard(own, self.unsure)
         if self.is_guarded:
-            self.facts.guard(own, self.facts.guarded[self.scope.key])
+            self.facts.guard(own, self.facts.guarded(self.scope.key))
         self.note_call(own, node)
         if target is not None:
             self._bound(target)
@@ -323,18 +271,13 @@ class Emitting:
     def note_call(self, key: str, node: ast.AST, *, again: bool = False) -> None:
         """Note where a function is called, and whether it is more than once."""
         own = self.scope.key if self.scope.kind == "function" else ""
-        again = again or self.loops > 0 or bool(self.renamed) or own in self.facts.repeated
+        again = again or self.loops > 0 or bool(self.renamed) or self.facts.is_repeated(own)
         line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         self.facts.called(key, f"{self.scope.module.name}:{line}:{column}", again=again)
 
-    @contextmanager
-    def block(self) -> Iterator[list[Op]]:
+    def block(self) -> _Block:
         """What is written inside goes to a block of its own."""
-        before, self.out = self.out, []
-        try:
-            yield self.out
-        finally:
-            self.out = before
+        return _Block(self)
 
     def branch(
         self, reads: tuple[Place, ...], then: list[Op], otherwise: list[Op], node: ast.AST

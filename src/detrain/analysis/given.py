@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field, replace
 
+from detrain.analysis.attributes import Attributes
 from detrain.analysis.emit import NONE
-from detrain.analysis.expressions import Expressions
 from detrain.analysis.library import Row
 from detrain.analysis.program import ELEMENT, Place
 from detrain.analysis.scopes import Scope
@@ -50,7 +50,7 @@ class Arguments:
         return self.named.get(name)
 
 
-class GivingAway(Expressions):
+class GivingAway(Attributes):
     """What may happen to values that the project gives away."""
 
     def _runs_train_op(self, given: Arguments) -> bool:
@@ -118,8 +118,8 @@ class GivingAway(Expressions):
                 places[0] = value.place
             for number, name in enumerate(scope.parameters()):
                 if not (number == 0 and value.of("bound")):
-                    known = self.facts.variables[parameter_key(scope, name)]
-                    self.facts.learn(known, UNKNOWN)
+                    parameter = parameter_key(scope, name)
+                    self.facts.learn(self.facts.variables, parameter, UNKNOWN)
             self.lowered.given_away.add(key)
             self.note_call(key, node, again=True)
             self.call_function(key, tuple(places), node, target)

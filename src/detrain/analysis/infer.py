@@ -12,7 +12,7 @@ from collections.abc import Hashable, Set
 from functools import cached_property
 
 from detrain.analysis.bitset import BitSet, Numbering, closures
-from detrain.analysis.cells import Cell, Cells, CellSet, targets_of
+from detrain.analysis.cells import Cell, Cells, CellSet
 from detrain.analysis.pretty import print_place
 from detrain.analysis.program import (
     Branch,
@@ -24,6 +24,7 @@ from detrain.analysis.program import (
     Loop,
     Observe,
     Op,
+    targets_of,
     walk_ops,
 )
 from detrain.analysis.types import Cause

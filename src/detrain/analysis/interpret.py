@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from functools import partial
 
-from detrain.analysis.cells import Cell, locals_of
 from detrain.analysis.heap import Scope, State, Thing, Value, change_all, depth_digest, mix
+from detrain.analysis.interrupted import Checkpoint, Interrupted, Level
 from detrain.analysis.program import (
     ELEMENT,
     FORM,
@@ -37,10 +37,11 @@ from detrain.analysis.program import (
     Op,
     Place,
     Program,
+    locals_of,
 )
 from detrain.analysis.putback import Saved, put_back
 
-__all__ = ["Checkpoint", "Interrupted", "Machine", "OutOfFuel", "Strayed", "resume"]
+__all__ = ["Machine", "OutOfFuel", "Strayed", "resume"]
 
 _MOST_ITERATIONS = 4
 
@@ -51,58 +52,6 @@ class OutOfFuel(Exception):
 
 class Strayed(Exception):
     """On the way back to where it was interrupted, the program looked at something else."""
-
-
-@dataclass
-class Level:
-    """A sequential loop that is running."""
-
-    label: str
-    ordinal: int
-    """Which of the loops begun in the iteration around it it is."""
-    iteration: int = 0
-    begun: int = 0
-    head: State | None = None
-    now: list[int] = field(default_factory=list)
-    """What the world answered since the head, and in all, in loops that are run again too."""
-    ever: list[int] = field(default_factory=list)
-    way: list[int] = field(default_factory=list)
-    """What was looked at since the head, and in all, in loops that are run again too."""
-    whole_way: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Interrupted:
-    """A run at the head of a loop, with everything that there is; the first level is `main`."""
-
-    chain: tuple[int, ...]
-    levels: tuple[Level, ...]
-    asked: int
-    emitted: int
-
-    def kept(self, plan: Callable[[int], tuple[Set[Cell], Set[Cell]]]) -> Checkpoint:
-        """What is left of it: `plan` gives what is restored, and what has changed, by level."""
-        levels = []
-        for number, level in enumerate(self.levels[1:]):
-            restore, changed = plan(number)
-            assert level.head is not None
-            levels.append(
-                Saved(
-                    level.label, level.ordinal, level.iteration, level.head, restore, changed,
-                    tuple(level.now), tuple(self.levels[number].way),
-                )
-            )  # fmt: skip
-        return Checkpoint(tuple(levels), tuple(self.levels[0].now), self.asked)
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """What is left of an interrupted run."""
-
-    levels: tuple[Saved, ...]
-    answers: tuple[int, ...]
-    """What the world answered before the outermost loop."""
-    asked: int
 
 
 @dataclass

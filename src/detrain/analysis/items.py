@@ -81,7 +81,7 @@ class Items(GivingAway):
         with self.block() as block:
             self.call_function(key, tuple(at for _ in scope.parameters()), node, target)
         self.branch((), block, [], node)
-        tags = frozenset(self.facts.returns.get(key, ()))
+        tags = self.facts.returns.get(key)
         return Value(target, value.reads, NOTHING if ("unknown",) in tags else tags)
 
     def _loaded(self, value: Value, node: ast.AST) -> Value:

@@ -12,12 +12,12 @@ import ast
 from collections import defaultdict
 from dataclasses import dataclass
 
-from detrain.analysis.emit import LoopFacts
 from detrain.analysis.frontend import Source
+from detrain.analysis.lowered import LoopFacts
 from detrain.analysis.program import Call, Loop, Op, blocks_of, walk_ops
-from detrain.analysis.scopes import Code
+from detrain.analysis.sites import LoopNode, loop_sites
 
-__all__ = ["TrainingLoops", "breaks", "find_loops", "over_parts"]
+__all__ = ["TrainingLoops", "find_loops", "over_parts"]
 
 _PARTS = frozenset(
     {"parameters", "named_parameters", "param_groups", "state_dict", "modules", "named_modules",
@@ -131,7 +131,7 @@ class _Events:
         return events, loops
 
 
-def over_parts(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+def over_parts(node: LoopNode) -> bool:
     """Whether a loop goes over the parts of one update: it is no place to stop."""
     if isinstance(node, ast.While):
         return False
@@ -147,46 +147,9 @@ def _in_generator(facts: LoopFacts) -> bool:
 
 
 def _sites(chosen: dict[str, LoopFacts]) -> dict[str, str]:
-    """A loop's place in the structure of its function: lines added around it don't change it."""
-    by_node = {id(facts.node): label for label, facts in chosen.items()}
-    sites: dict[str, str] = {}
-
-    def visit(node: ast.AST, prefix: str, parent: str, count: dict[str, int]) -> None:
-        for child in ast.iter_child_nodes(node):
-            label = by_node.get(id(child))
-            if label is not None:
-                number = count.get(parent, 0)
-                count[parent] = number + 1
-                own = f"{parent}.{number}" if parent else str(number)
-                sites[label] = f"{prefix}:{own}"
-                visit(child, prefix, own, count)
-            elif not isinstance(child, Code | ast.ClassDef):
-                visit(child, prefix, parent, count)
-
-    for scope in dict.fromkeys(facts.scope for facts in chosen.values()):
-        name = scope.qualname.replace(".<locals>", "") or "<module>"
-        visit(scope.node, f"{scope.module.name}:{name}", "", {})
-    return {
-        label: sites[label] + ("!" if _unclear(chosen[label].node) else "")
-        for label in chosen
-        if label in sites
-    }
-
-
-def _unclear(node: ast.For | ast.AsyncFor | ast.While) -> bool:
-    """Whether it can't be told from outside what ended a loop: it has a break and an else."""
-    return bool(node.orelse) and breaks(node)
-
-
-def breaks(node: ast.For | ast.AsyncFor | ast.While) -> bool:
-    """Whether a break in the body leaves this loop."""
-    todo: list[ast.AST] = list(node.body)
-    while todo:
-        each = todo.pop()
-        if isinstance(each, ast.Break):
-            return True
-        if isinstance(each, ast.For | ast.While):
-            todo.extend(each.orelse)
-        elif not isinstance(each, Code | ast.ClassDef):
-            todo.extend(ast.iter_child_nodes(each))
-    return False
+    """The site of each loop, by its label."""
+    nodes = {facts.node for facts in chosen.values()}
+    sites: dict[LoopNode, str] = {}
+    for module in dict.fromkeys(facts.scope.module for facts in chosen.values()):
+        sites |= loop_sites(module.tree, module.name, nodes.__contains__)
+    return {label: sites[facts.node] for label, facts in chosen.items() if facts.node in sites}

@@ -43,7 +43,10 @@ __all__ = [
     "Program",
     "Span",
     "blocks_of",
+    "locals_of",
     "numbered",
+    "read_by",
+    "targets_of",
     "walk_ops",
 ]
 
@@ -233,3 +236,38 @@ def numbered(program: Program) -> Program:
         msgspec.structs.replace(each, body=block(each.body)) for each in program.functions
     )
     return Program(functions, block(program.main))
+
+
+def targets_of(op: Op) -> tuple[Place, ...]:
+    """The places that an op binds."""
+    match op:
+        case Bind(target) | Draw(target) | Key(target) | Observe(target):
+            return (target,)
+        case Call(target=target) if target is not None:
+            return (target,)
+        case Loop(target=target, into=into):
+            return tuple(each for each in (target, into) if each is not None)
+    return ()
+
+
+def read_by(op: Op) -> tuple[Place, ...]:
+    """The places that an op reads."""
+    match op:
+        case Bind(reads=reads) | Mutate(reads=reads) | Key(reads=reads) | Emit(reads):
+            return reads
+        case Branch(reads=reads) | Loop(reads=reads):
+            return reads
+        case Call(arguments=arguments):
+            return arguments
+        case Leave(value=value) if value is not None:
+            return (value,)
+    return ()
+
+
+def locals_of(function: Function) -> frozenset[str]:
+    """The variables that live in a function's own frame."""
+    bound = {
+        place[0] for op in walk_ops(function.body) for place in targets_of(op) if len(place) == 1
+    }
+    names = (bound | set(function.parameters)) - set(function.globals)
+    return frozenset(name for name in names if not name.startswith("@"))

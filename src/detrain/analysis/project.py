@@ -33,7 +33,7 @@ class Project:
     def imports(self, module: str) -> bool:
         """Whether one of the files imports a module by name."""
         for tree in self.trees.values():
-            for node in ast.walk(tree):
+            for node in _statements(tree):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 if isinstance(node, ast.ImportFrom) and not node.level:
                     names = [node.module or ""]
@@ -65,10 +65,21 @@ def read_project(script: Path, search: tuple[str, ...]) -> Project:
         except (ValueError, OSError, RecursionError):
             continue
         trees[str(path)] = tree
-        for node in ast.walk(tree):
+        for node in _statements(tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 todo += imported_files(node, path, roots)
     return Project(script, trees, roots, broken)
+
+
+def _statements(tree: ast.Module) -> list[ast.AST]:
+    """All statements of a file, outer ones first, with what else contains statements."""
+    found: list[ast.AST] = [tree]
+    for node in found:
+        for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+            inner = getattr(node, name, None)
+            if isinstance(inner, list):
+                found += inner
+    return found
 
 
 def imported_files(

@@ -123,6 +123,11 @@ class Module:
     is_script: bool
     scope: Scope = field(init=False)
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of its syntax tree."""
+        return list(ast.walk(self.tree))
+
     @property
     def prefix(self) -> str:
         """What stands before names of this module in the whole program."""
@@ -337,7 +342,7 @@ def _find_captured(scope: Scope) -> None:
     """Mark the variables of functions that functions or classes inside them use."""
     for inner in scope.inner:
         _find_captured(inner)
-        for each in own_nodes(inner.node):
+        for each in inner.nodes:
             if isinstance(each, ast.Name):
                 owner = inner.owner(each.id)
                 if owner is not None and owner is not inner and owner.kind == "function":

@@ -26,7 +26,6 @@ from detrain.capture.walk import Aside, Roots, Walk, Walked
 from detrain.errors import UncapturableState
 from detrain.frameworks import find
 from detrain.frameworks.base import LiveLeaf
-from detrain.state import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,7 +105,9 @@ class _Standing(Walk):
             if sight.way < _ARRAY:
                 held.update(_below(node))
         arrays = [i for i, sight in enumerate(self._sights) if sight.way == _ARRAY]
-        self._loose = [i for i in arrays if i not in held and self._sights[i].kind.__weakrefoffset__]
+        self._loose = [
+            i for i in arrays if i not in held and self._sights[i].kind.__weakrefoffset__
+        ]
         for leaves in (self._leaves, self._rebuilt):
             for name, leaf in leaves.items():
                 self._named_by.setdefault(self._index[id(leaf.array)], []).append((leaves, name))

@@ -197,6 +197,10 @@ class PartialForm(Form):
         return identical(parts, map(restore.get, node.items))
 
 
+_WORTH_A_THREAD = 1 << 20
+"""Bytes of an array that is filled beside others."""
+
+
 class ArrayForm(Form):
     """Arrays of all frameworks: the leaves."""
 
@@ -235,7 +239,13 @@ class ArrayForm(Form):
     def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
         assert node.array is not None
         framework = restore.framework(node.array.framework, path)
-        framework.fill(live, node.array, restore.data(node.array))
+        data = restore.data(node.array)
+        fill = functools.partial(framework.fill, live, node.array, data)
+        alone = not node.fields and not node.array.storage_bytes
+        if alone and len(data) >= _WORTH_A_THREAD and framework.address(live) is not None:
+            restore.aside(path, fill)
+            return
+        fill()
         for name, ref in node.fields:
             framework.set_field(live, name, restore.get(ref))
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PAGE", "Arena", "Turn", "address_of", "joined_views"]
+__all__ = ["PAGE", "Arena", "Turn", "address_of"]
 
 PAGE = mmap.PAGESIZE
 
@@ -39,18 +39,6 @@ os.register_at_fork(after_in_child=lambda: _inherited.extend(_maps))
 def address_of(view: memoryview) -> int:
     """Where a buffer that may be written to begins."""
     return ctypes.addressof(ctypes.c_char.from_buffer(view))
-
-
-def joined_views(one: memoryview, other: memoryview) -> memoryview | None:
-    """One view of two that follow each other in the same block; None if they don't."""
-    if one.obj is not other.obj or not isinstance(one.obj, mmap.mmap):
-        return None
-    start = address_of(one)
-    if start + len(one) != address_of(other):
-        return None
-    whole = memoryview(one.obj)
-    at = start - address_of(whole)
-    return whole[at : at + len(one) + len(other)]
 
 
 class Turn:

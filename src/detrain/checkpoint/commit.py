@@ -8,9 +8,8 @@ at any of them leaves the old checkpoint or the new one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from detrain.checkpoint.buffers import joined_views
 from detrain.checkpoint.copying import Abandoned
 from detrain.checkpoint.format import encode_header
 from detrain.checkpoint.lending import part
@@ -120,30 +119,37 @@ def _chosen(snapshot: Snapshot, names: Collection[str]) -> list[ArrayBytes]:
     return [array for array in snapshot.arrays if array.name in names]
 
 
-def _pieces(snapshot: Snapshot, arrays: Sequence[ArrayBytes]) -> Iterator[bytes | memoryview]:
+def _pieces(
+    snapshot: Snapshot, arrays: Sequence[ArrayBytes]
+) -> Iterator[bytes | bytearray | memoryview]:
     """The header, then the bytes of the arrays, as soon as they are copied.
 
     Those that lie side by side in memory come in one piece, if it need not be waited for.
     """
     yield encode_header(arrays)
-    pending: memoryview | None = None
+    block: Any = None
+    start = end = 0
     for array in arrays:
-        if pending is not None and not snapshot.is_copied(array):
-            yield pending
-            pending = None
+        if block is not None and not snapshot.is_copied(array):
+            yield memoryview(block)[start:end]
+            block = None
         if snapshot.given_up:
             raise Abandoned
-        view = memoryview(snapshot.wait_for(array)).cast("B")
-        if not len(view):
+        data = snapshot.wait_for(array)
+        if not len(data):
             continue
-        joined = joined_views(pending, view) if pending is not None else None
-        if pending is not None and (joined is None or len(joined) > _PIECE):
-            yield pending
-            pending = view
-        else:
-            pending = joined or view
-    if pending is not None:
-        yield pending
+        own = data.obj if array.at >= 0 and isinstance(data, memoryview) else None
+        follows = own is not None and own is block and array.at == end
+        if follows and array.at + len(data) - start <= _PIECE:
+            end += len(data)
+            continue
+        if block is not None:
+            yield memoryview(block)[start:end]
+        block, start, end = own, array.at, array.at + len(data)
+        if own is None:
+            yield data
+    if block is not None:
+        yield memoryview(block)[start:end]
 
 
 def publish(store: Store, manifest: Manifest, kind: str = "manifest") -> None:

@@ -1,8 +1,8 @@
 """Copying arrays behind the program's back, while it goes on.
 
 Arrays that the framework says only an update changes are copied by a thread, into memory of the
-snapshot, and digested there afterwards: while it copies, the program may wait for it. `finish`
-waits until all bytes are copied: the framework calls it before anything may change one of them. Whether one was changed all the same is
+snapshot, and digested while they are in the cache. `finish` waits until all bytes are copied: the
+framework calls it before anything may change one of them. Whether one was changed all the same is
 asked of the framework at that moment (`Overlap.end`); then the snapshot is no good.
 
 The thread calls nothing of a framework and touches no object of the program.
@@ -17,6 +17,8 @@ import threading
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+import xxhash
+
 from detrain.checkpoint.buffers import address_of
 from detrain.frameworks.find import memory_at
 from detrain.trace.digest import digest_array
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Abandoned", "Copying", "Late", "Overlap"]
 
-_CHUNK = 32 << 20
-"""Bytes that are copied before it is asked whether they are still wanted."""
+_CHUNK = 256 * 1024
+"""Bytes that are copied and then digested: they are still in the cache."""
 
 
 class Abandoned(Exception):
@@ -54,7 +56,7 @@ class Copying:
         self._changed = threading.Condition()
         self._copied = 0
         self._digests: dict[str, str] = {}
-        self._started = self._stop = False
+        self._started = self._hurry = self._stop = False
         self._over = threading.Event()
         self.waited = self._waited_for_turn = 0.0
         """Seconds that the program waited for it."""
@@ -75,27 +77,30 @@ class Copying:
         return name in self._index
 
     def is_copied(self, name: str) -> bool:
-        """Whether an array is copied by now."""
-        return self._index[name] < self._copied and not self._stop
+        """Whether an array is copied by now, or was copied at once."""
+        return self._index.get(name, -1) < self._copied and not self._stop
 
     def wait_for(self, name: str) -> None:
         """Wait until an array is copied; `Abandoned` if it won't be."""
-        number = self._index[name]
-        with self._changed:
-            self._changed.wait_for(lambda: self._copied > number or self._stop)
+        number = self._index.get(name, -1)
+        if self._copied <= number:
+            with self._changed:
+                self._changed.wait_for(lambda: self._copied > number or self._stop)
         if self._stop:
             raise Abandoned
 
     def digest(self, name: str) -> str:
         """Wait for the digest of an array; `Abandoned` if it won't be copied."""
-        with self._changed:
-            self._changed.wait_for(lambda: name in self._digests or self._stop)
+        if name not in self._digests:
+            with self._changed:
+                self._changed.wait_for(lambda: name in self._digests or self._stop)
         if self._stop:
             raise Abandoned
         return self._digests[name]
 
     def finish(self) -> None:
         """Wait until nothing of the program is read any more; then it may be changed."""
+        self._hurry = True
         began = monotonic()
         self._over.wait()
         self.waited += monotonic() - began
@@ -112,9 +117,9 @@ class Copying:
 
     def _run(self) -> None:
         try:
-            self._copy_all()
+            late = self._copy_all()
             self._over.set()
-            for array in self._arrays:
+            for array in late:
                 if self._stop:
                     return
                 self._digests[array.name] = digest_array(array.into)
@@ -127,23 +132,39 @@ class Copying:
         finally:
             self._over.set()
 
-    def _copy_all(self) -> None:
+    def _copy_all(self) -> list[Late]:
+        """Copy; gives those that there was no time to digest."""
+        late = []
         began = monotonic()
         self._turn.wait()
         self._waited_for_turn = monotonic() - began
         for array in self._arrays:
-            target, nbytes = address_of(array.into), len(array.into)
-            for at in range(0, nbytes, _CHUNK):
-                if self._stop:
-                    return
-                count = min(_CHUNK, nbytes - at)
-                ctypes.memmove(target + at, array.address + at, count)
+            if self._stop:
+                break
+            if not self._copy(array):
+                late.append(array)
             self._tell()
+        return late
 
     def _tell(self, copied: int = 1) -> None:
         with self._changed:
             self._copied += copied
             self._changed.notify_all()
+
+    def _copy(self, array: Late) -> bool:
+        """Copy an array; False if there was no time to digest it."""
+        target, nbytes, at = address_of(array.into), len(array.into), 0
+        running = xxhash.xxh3_128()
+        while at < nbytes and not self._stop:
+            if self._hurry:
+                ctypes.memmove(target + at, array.address + at, nbytes - at)
+                return False
+            count = min(_CHUNK, nbytes - at)
+            ctypes.memmove(target + at, array.address + at, count)
+            running.update(array.into[at : at + count])
+            at += count
+        self._digests[array.name] = running.hexdigest()
+        return True
 
 
 class Overlap:
@@ -155,7 +176,7 @@ class Overlap:
         """`compare` these once more with the arrays, when the copy is finished."""
         self.copying, self._still, self._compare = copying, still, compare
         self._lock, self._owner = threading.RLock(), os.getpid()
-        self._settled = False
+        self._settled = self._is_good = False
         self._changed: set[str] = set()
 
     def begin(self) -> None:
@@ -178,8 +199,26 @@ class Overlap:
                 ):
                     self._changed.add(array.name)
             for each in self._still:
-                self._changed |= each.end()
+                changed = each.end()
+                self._changed |= set() if self._is_good else changed
             self._settled, self._still, self._compare = True, (), ()
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the arrays are compared once more when it is settled."""
+        return bool(self._compare)
+
+    def is_good(self) -> bool:
+        """Whether nothing changed before all was copied: what changes later makes no difference.
+
+        Asked by the thread that writes, when it has all bytes.
+        """
+        with self._lock:
+            if self._settled:
+                return not self._changed
+            if not self.is_compared and all(each.unchanged() for each in self._still):
+                self._is_good = True
+            return self._is_good
 
     def end(self) -> tuple[str, ...]:
         """Settle; the arrays that were changed while they were copied."""

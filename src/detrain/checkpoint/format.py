@@ -58,12 +58,16 @@ _SIZES = {
 
 
 class ArrayBytes(NamedTuple):
-    """An array to be written: its name, dtype as its framework writes it, shape and bytes."""
+    """An array to be written: its name, dtype as its framework writes it, shape and bytes.
+
+    `at` is where in the block that `data` is a view of it begins, if that is known.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     data: bytes | bytearray | memoryview
+    at: int = -1
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

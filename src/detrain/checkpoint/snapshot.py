@@ -57,14 +57,13 @@ class Snapshot:
 
     def wait_for(self, array: ArrayBytes) -> memoryview | bytes | bytearray:
         """The bytes of an array, as soon as they are copied; `Abandoned` if they won't be."""
-        if self.overlap is not None and self.overlap.copying.covers(array.name):
+        if self.overlap is not None:
             self.overlap.copying.wait_for(array.name)
         return array.data
 
     def is_copied(self, array: ArrayBytes) -> bool:
         """Whether the bytes of an array are there by now."""
-        copying = self.overlap.copying if self.overlap is not None else None
-        return copying is None or not copying.covers(array.name) or copying.is_copied(array.name)
+        return self.overlap is None or self.overlap.copying.is_copied(array.name)
 
     def digest(self, array: ArrayBytes) -> str:
         """The digest of an array; `Abandoned` if it won't be copied."""
@@ -134,10 +133,10 @@ def take_overlapped(
     if rest > _MUCH:
         turn = arena.turn(much + rest)
         turn.wait()
-        at_once, give_back = turn.memory[much:], turn.done
+        at_once, base, give_back = turn.memory[much:], much, turn.done
     else:
         turn = arena.turn(much)
-        at_once, its = arena.block(rest)
+        (at_once, its), base = arena.block(rest), 0
 
         def give_back() -> None:
             its()
@@ -146,7 +145,7 @@ def take_overlapped(
     views = _sliced(late, turn.memory)
     made = Snapshot(
         tree,
-        (*_named(late, views), *_copied(early, at_once)),
+        (*_named(late, views), *_copied(early, at_once, base)),
         positions_now(),
         rebuilt,
         gradients,
@@ -169,14 +168,20 @@ def _sliced(leaves: Sequence[LiveLeaf], memory: memoryview) -> list[memoryview]:
     return [memory[start:end] for start, end in pairwise(ends)]
 
 
-def _named(leaves: Sequence[LiveLeaf], views: Sequence[memoryview]) -> tuple[ArrayBytes, ...]:
+def _named(
+    leaves: Sequence[LiveLeaf], views: Sequence[memoryview], base: int = 0
+) -> tuple[ArrayBytes, ...]:
+    """Arrays whose bytes are views of a block, one after the other from `base` on."""
+    starts = accumulate((leaf.nbytes for leaf in leaves), initial=base)
+    named = zip(leaves, views, starts, strict=False)
     return tuple(
-        ArrayBytes(leaf.name, leaf.dtype, leaf.shape, view)
-        for leaf, view in zip(leaves, views, strict=True)
+        [ArrayBytes(leaf.name, leaf.dtype, leaf.shape, view, at) for leaf, view, at in named]
     )
 
 
-def _copied(leaves: Sequence[LiveLeaf], memory: memoryview) -> tuple[ArrayBytes, ...]:
+def _copied(
+    leaves: Sequence[LiveLeaf], memory: memoryview, base: int = 0
+) -> tuple[ArrayBytes, ...]:
     views = _sliced(leaves, memory)
     into = address_of(memory) if len(memory) else 0
     for leaf, view in zip(leaves, views, strict=True):
@@ -186,7 +191,7 @@ def _copied(leaves: Sequence[LiveLeaf], memory: memoryview) -> tuple[ArrayBytes,
         elif leaf.nbytes:
             leaf.framework.copy_out(leaf.array, view)
         into += leaf.nbytes
-    return _named(leaves, views)
+    return _named(leaves, views, base)
 
 
 def digest_snapshot(

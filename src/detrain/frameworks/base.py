@@ -83,6 +83,9 @@ class Still(Protocol):
     def begin(self, settle: Callable[[], None]) -> None:
         """Call `settle`, once, before anything changes one of them that `end` would not see."""
 
+    def unchanged(self) -> bool:
+        """Whether none was changed so far. Any thread may ask."""
+
     def end(self) -> set[str]:
         """No longer; gives those that were changed since. Called by `settle` itself, too."""
 
@@ -253,7 +256,10 @@ class Framework(Protocol):
     def create(
         self, kind: type[Any], facts: ArrayFacts, data: memoryview, shared: Any | None
     ) -> Any:
-        """A new array; `shared` is another one that looks into the same memory, if there is one."""
+        """A new array for that content, which `fill` puts into it.
+
+        `shared` is another one that looks into the same memory, if there is one.
+        """
 
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Put back one of `ArrayView.fields`."""

@@ -13,14 +13,13 @@ import builtins
 from dataclasses import dataclass
 
 from detrain.analysis.loops import over_parts
+from detrain.analysis.sites import Function
 
-__all__ = ["Function", "Training", "find_training"]
+__all__ = ["Training", "find_training"]
 
 _NEVER = frozenset({"__init__", "forward", "__call__", "__iter__", "__next__", "__getitem__"})
 _UPDATES = frozenset({"backward", "manual_backward", "optimizer_step", "apply_gradients"})
 _OPTIMIZERS = ("opt", "solver", "adam", "sgd")
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)

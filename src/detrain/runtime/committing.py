@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from detrain.state import Scalar
     from detrain.trace.log import TraceMark
 
-__all__ = ["Committing", "LevelParts", "LoopParts", "Marks", "Order"]
+__all__ = ["Committing", "Learned", "LevelParts", "LoopParts", "Marks", "Order"]
 
 Observed = tuple[tuple[str, "Scalar"], ...]
 
@@ -71,6 +71,18 @@ class LevelParts:
     observed: Observed
 
 
+@dataclass(frozen=True)
+class Learned:
+    """What was seen of the program that later attempts need to know, by the paths of loops.
+
+    Places that its plan leaves out and that are saved all the same, and arrays that are copied at
+    once.
+    """
+
+    kept: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    hasty: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 @dataclass(eq=False)
 class Order:
     """A checkpoint to be written. All of it is as it was at the cut."""
@@ -84,6 +96,8 @@ class Order:
     marks: Marks
     observed: Observed
     failure: BaseException | None = None
+    is_ordered: bool = False
+    """Whether it is to be published, or is."""
 
     def states(self) -> list[Snapshot | SavedState]:
         """What has to be durable, in order: what others borrow from first."""
@@ -128,11 +142,11 @@ class Committing:
         order: Order,
         sync: Callable[[], None],
         rule: Retention,
-        kept: dict[str, tuple[str, ...]],
-        hasty: dict[str, tuple[str, ...]] | None = None,
+        learned: Learned,
     ) -> None:
         """Publish a checkpoint that was begun. `sync` makes the run's own files durable."""
-        self.writer.submit(partial(self._publish, order, sync, rule, kept, hasty or {}))
+        order.is_ordered = True
+        self.writer.submit(partial(self._publish, order, sync, rule, learned))
 
     def save_now(self, state: Snapshot) -> BaseException | None:
         """Make a state durable, and wait for it; gives the reason if it can't be."""
@@ -140,6 +154,25 @@ class Committing:
         self.writer.submit(partial(self._save_alone, state, failures))
         self.writer.wait()
         return failures[0] if failures else None
+
+    def publish_if_good(
+        self,
+        order: Order,
+        sync: Callable[[], None],
+        rule: Retention,
+        learned: Learned,
+    ) -> None:
+        """Publish a checkpoint as soon as it is written, unless an array changed under the copy."""
+        order.is_ordered = True
+
+        def published() -> None:
+            cut = order.cut
+            if cut.saved is not None and (cut.overlap is None or cut.overlap.is_good()):
+                self._publish(order, sync, rule, learned)
+            elif order.failure is not None and not isinstance(order.failure, Abandoned):
+                self._failures.append((order.step, order.failure))
+
+        self.writer.submit(published)
 
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint: what it has need not be written again."""
@@ -221,15 +254,14 @@ class Committing:
         order: Order,
         sync: Callable[[], None],
         rule: Retention,
-        kept: dict[str, tuple[str, ...]],
-        hasty: dict[str, tuple[str, ...]],
+        learned: Learned,
     ) -> None:
         try:
             if order.failure is not None:
                 raise order.failure
             sync()
             self._reached("output-synced")
-            manifest = _manifest(order, kept, hasty)
+            manifest = _manifest(order, learned)
             publish(self._store, manifest)
             self.newest = order.step
             self._published[order.step] = manifest
@@ -250,9 +282,7 @@ class Committing:
         return {file for state in alive if state.saved for file in state.saved.files()}
 
 
-def _manifest(
-    order: Order, kept: dict[str, tuple[str, ...]], hasty: dict[str, tuple[str, ...]]
-) -> Manifest:
+def _manifest(order: Order, learned: Learned) -> Manifest:
     return Manifest(
         step=order.step,
         created=time.time(),
@@ -275,9 +305,9 @@ def _manifest(
         observed=order.observed,
         journal=order.marks.journal,
         files=order.marks.files,
-        kept=kept,
+        kept=learned.kept,
         answers=order.marks.answers,
-        hasty=hasty,
+        hasty=learned.hasty,
     )
 
 

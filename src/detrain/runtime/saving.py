@@ -4,6 +4,8 @@ A checkpoint is copied from a loop's head on and published when the iteration th
 well; `committing` does the writing.
 A loop that is just ending has no iteration left in which its variables would be bound again; and
 only the iteration shows whether an autograd graph, which is not captured, reaches across the head.
+Where there is no graph, and nothing else that only the iteration shows, it is published as soon as
+the iteration has begun and all is written.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from detrain.checkpoint.policy import Cost
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.checkpoint.streaming import LiveSnapshot
 from detrain.frameworks import find
-from detrain.runtime.committing import Committing, LevelParts, LoopParts, Marks, Order
+from detrain.runtime.committing import Committing, Learned, LevelParts, LoopParts, Marks, Order
 from detrain.runtime.level import flat_observations
 from detrain.runtime.planned import GRADIENTS
 from detrain.runtime.watch import Verdict
@@ -226,6 +228,16 @@ class Saving:
         if self.held is not None and self.held.level is level:
             self._abandon()
 
+    def entered(self, level: Level, sync: Callable[[], None]) -> None:
+        """The loop went into another iteration: what was held at its head is wanted.
+
+        If the iteration has nothing to tell about it, it is published as soon as it is written.
+        """
+        held = self.held
+        if held is not None and held.level is level and held.watch.is_quiet:
+            committing, options = self._committing, self.options
+            committing.publish_if_good(held.order, sync, options.retention, self._learned())
+
     def confirm(self, level: Level, sync: Callable[[], None]) -> None:
         """An iteration has gone well: publish what was held at its head.
 
@@ -242,9 +254,8 @@ class Saving:
         if held.order.cut.overlap is not None:
             self._stall += held.order.cut.overlap.copying.waited
             self._behind += held.order.cut.overlap.copying.behind
-        kept = self._learned(lambda habits: habits.kept)
-        hasty = self._learned(lambda habits: habits.in_haste)
-        self._committing.publish(held.order, sync, self.options.retention, kept, hasty)
+        if not held.order.is_ordered:
+            self._committing.publish(held.order, sync, self.options.retention, self._learned())
         self.last_step, self._last_time = held.order.step, self._clock()
 
     def tell(self) -> None:
@@ -323,10 +334,16 @@ class Saving:
         habits.audited = habits.audited or good
         return good
 
-    def _learned(self, what: Callable[[Habits], Iterable[str]]) -> dict[str, tuple[str, ...]]:
-        """What was seen of the program that later attempts need to know, by the paths of loops."""
-        found = {" ".join(path): tuple(sorted(what(each))) for path, each in self._habits.items()}
-        return {path: places for path, places in sorted(found.items()) if places}
+    def _learned(self) -> Learned:
+        """What later attempts need to know."""
+
+        def known(what: Callable[[Habits], Iterable[str]]) -> dict[str, tuple[str, ...]]:
+            found = {
+                " ".join(path): tuple(sorted(what(each))) for path, each in self._habits.items()
+            }
+            return {path: places for path, places in sorted(found.items()) if places}
+
+        return Learned(known(lambda habits: habits.kept), known(lambda habits: habits.in_haste))
 
     def release(self) -> None:
         """No longer hold a checkpoint, because another is taken.

@@ -216,6 +216,8 @@ class Session:
         """A while loop's test was true."""
         if self._free is None and self._top.site == site:
             self._top.under_way = True
+            if self._saving.held is not None:
+                self._saving.entered(self._top, self.attempt.sync)
         return True
 
     def done(self, site: str, frame: FrameType) -> None:
@@ -273,6 +275,8 @@ class Session:
                     return
                 level.loading = False
                 level.under_way = True
+                if self._saving.held is not None:
+                    self._saving.entered(level, self.attempt.sync)
                 yield item
                 self._head(level)
         finally:

@@ -66,6 +66,14 @@ class Watch:
         if overlap is not None:
             overlap.begin()
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing that the iteration does can speak against the checkpoint any more, once
+        all is copied.
+        """
+        compared = self._overlap is not None and self._overlap.is_compared
+        return self._audit is None and not (self._ends or self._gradients or compared)
+
     def end(self) -> Verdict:
         """No longer watch; what was seen."""
         reads = self._audit.stop() if self._audit is not None else ()

@@ -19,6 +19,7 @@ _HOW = {
     "tensorflow": "tf.random.set_seed(seed)",
 }
 _SEEDERS = ("seed_everything", "set_seed", "set_random_seed", "seed_all", "manual_seed", "setseed")
+_SEEDS = frozenset({"seed", "random_seed", "random_state"})
 _UNSEEDED = frozenset(
     {
         "numpy.random.default_rng", "random.Random", "numpy.random.RandomState",
@@ -97,10 +98,12 @@ def _unused_parameter(
     names = {
         each.arg: each for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
     }
+    if names.keys().isdisjoint(_SEEDS):
+        return
     used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     bare = all(isinstance(each, ast.Pass | ast.Expr | ast.Raise) for each in node.body)
     for name, argument in names.items():
-        if name in ("seed", "random_seed", "random_state") and name not in used and not bare:
+        if name in _SEEDS and name not in used and not bare:
             yield Diagnostic(
                 "DT102",
                 f"{node.name}() takes {name!r} and never looks at it",

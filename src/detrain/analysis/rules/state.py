@@ -9,7 +9,7 @@ from detrain.analysis.diagnostics import Diagnostic
 from detrain.analysis.expressions import kind_of
 from detrain.analysis.program import Loop
 from detrain.analysis.rules.subject import Subject
-from detrain.analysis.scopes import Scope, own_nodes
+from detrain.analysis.scopes import Scope
 
 __all__ = ["RULES"]
 
@@ -24,12 +24,12 @@ def live_generators(subject: Subject) -> Iterator[Diagnostic]:
     for scope in _scopes(subject):
         made = {
             target.id: each
-            for each in own_nodes(scope.node)
+            for each in scope.nodes
             if isinstance(each, ast.Assign) and isinstance(each.value, ast.GeneratorExp)
             for target in each.targets
             if isinstance(target, ast.Name)
         }
-        for facts in subject.source.lowered.loops.values():
+        for facts in subject.source.lowered.loops.values() if made else ():
             if facts.scope is not scope or facts.label not in subject.loops.sites:
                 continue
             for node in ast.walk(facts.node):
@@ -124,7 +124,7 @@ def _saved_dict(node: ast.expr, scope: Scope) -> ast.Dict | None:
     if isinstance(node, ast.Dict):
         return node
     if isinstance(node, ast.Name):
-        for each in own_nodes(scope.node):
+        for each in scope.nodes:
             if not (isinstance(each, ast.Assign) and isinstance(each.value, ast.Dict)):
                 continue
             if any(isinstance(t, ast.Name) and t.id == node.id for t in each.targets):

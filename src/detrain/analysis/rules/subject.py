@@ -107,7 +107,7 @@ class Subject:
     @cached_property
     def in_file(self) -> dict[str, list[ast.AST]]:
         """All nodes of each of the project's files."""
-        return {module.path: [*ast.walk(module.tree)] for module in self.source.modules}
+        return {module.path: module.nodes for module in self.source.modules}
 
     @cached_property
     def nodes(self) -> list[tuple[ast.AST, str]]:
@@ -128,7 +128,7 @@ class Subject:
             found[name] |= tags
         return found
 
-    def tags(self, node: ast.expr, scope: Scope) -> set[Tag]:
+    def tags(self, node: ast.expr, scope: Scope) -> Set[Tag]:
         """What a name or a field may be."""
         facts = self.source.facts
         if isinstance(node, ast.Attribute):
@@ -139,6 +139,6 @@ class Subject:
         if owner is None:
             return set()
         if owner.kind == "module":
-            return facts.variables.get(owner.module.prefix + node.id, set())
+            return facts.variables.get(owner.module.prefix + node.id)
         between = "/" if node.id in owner.captured else ":"
-        return facts.variables.get(f"{owner.key}{between}{node.id}", set())
+        return facts.variables.get(f"{owner.key}{between}{node.id}")

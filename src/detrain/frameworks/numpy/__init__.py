@@ -237,20 +237,18 @@ class Numpy(Bare):
     def create(
         self, kind: type[Any], facts: ArrayFacts, data: memoryview, shared: Any | None
     ) -> Any:
-        """A new array, or a view of the memory that another one looks into."""
+        """A new array, or a view of the memory that another one looks into, to be filled."""
         dtype = np.dtype(ast.literal_eval(facts.dtype) if facts.dtype[0] == "[" else facts.dtype)
         source = np.frombuffer(data, dtype).reshape(facts.shape)
         if shared is None and facts.strides is None:
-            return source.copy()
+            return np.empty_like(source)
         if shared is None and not facts.storage_bytes:
             return _like(source, facts)
         memory = np.empty(facts.storage_bytes, np.uint8) if shared is None else shared
         while isinstance(memory.base, np.ndarray):
             memory = memory.base
         flat = memory.reshape(-1).view(np.uint8)
-        made = np.ndarray(facts.shape, dtype, flat, facts.offset, facts.strides)
-        made[...] = source
-        return made
+        return np.ndarray(facts.shape, dtype, flat, facts.offset, facts.strides)
 
 
 _PLACES = {"pos": 624, "buffer_pos": 4, "has_gauss": 1, "has_uint32": 1}

@@ -96,6 +96,10 @@ class StillTensors:
             for name in ("to_dlpack", "_to_dlpack", "_to_dlpack_versioned"):
                 self._stand_before(module, name, _after(settle, getattr(module, name, None)))
 
+    def unchanged(self) -> bool:
+        """Whether all versions are what they were."""
+        return all(alias._version == version for _, alias, version in self._watched)
+
     def end(self) -> set[str]:
         """Step aside; the names of those that were changed."""
         if self._handle is not None:
@@ -197,7 +201,7 @@ _ALONE = _memory_of(torch.empty(1))
 
 def _is_known_to_these_only(memory: _Memory, known: list[torch.Tensor]) -> bool:
     """Whether all that looks into a memory is among some tensors with versions."""
-    if any([each.is_inference() for each in known]):
+    if any(each.is_inference() for each in known):
         return False
     looking = _ALONE.looking + len(known) - 1
     return memory.looking == looking and memory.holding == _ALONE.holding

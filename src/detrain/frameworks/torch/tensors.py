@@ -161,7 +161,8 @@ def fill(tensor: torch.Tensor, facts: ArrayFacts, data: memoryview) -> None:
 def create(
     kind: type[Any], facts: ArrayFacts, data: memoryview, shared: torch.Tensor | None
 ) -> torch.Tensor:
-    """A new tensor, or a view of the memory that `shared` looks into."""
+    """A new tensor, or a view of the memory that `shared` looks into, to be filled."""
+    _source(facts, data)  # before memory is taken for it: the data must be there
     with torch.no_grad():
         if shared is None:
             made = _allocate(facts, facts.device)
@@ -170,7 +171,6 @@ def create(
             made = torch.empty(0, dtype=_dtype(facts), device=shared.device)
             _check_fits(facts, made.element_size(), shared.untyped_storage().nbytes())
             made.set_(shared.untyped_storage(), facts.offset, facts.shape, strides)
-        made.copy_(_source(facts, data))
     if issubclass(kind, torch.nn.Parameter | torch.nn.Buffer):
         # Subclasses keep their class without their constructor being run.
         return torch.Tensor._make_subclass(kind, made, facts.requires_grad)

@@ -1,0 +1,64 @@
+"""A checkpoint of which the iteration has nothing to tell is published while it runs."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+import detrain
+
+
+def appears(folder, step: int, seconds: float) -> bool:
+    """Whether the checkpoint of a step is published within some seconds."""
+    path = folder / "run" / "checkpoints" / f"{step:010d}.json"
+    until = time.monotonic() + seconds
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    return path.exists()
+
+
+def trained(folder, body) -> None:
+    model = torch.nn.Linear(200, 200)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    options = {"save_every": 1, "digest_every": 0, "keep": 9}
+    with detrain.run(name="run", seed=1, runs=folder, **options) as run:
+        for step in run.loop(range(5), model=model, optimizer=optimizer, carried=(carried := [])):
+            body(step, model, optimizer, carried)
+
+
+def update(model, optimizer) -> None:
+    model(torch.ones(1, 200)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def test_it_is_published_before_the_iteration_ends(tmp_path):
+    seen = []
+
+    def body(step, model, optimizer, _):
+        if step > 1:  # the first is compared when the iteration is over
+            seen.append(appears(tmp_path, step, 10))
+        update(model, optimizer)
+
+    trained(tmp_path, body)
+    assert seen == [True, True, True]
+
+
+@pytest.mark.parametrize("how", ["a graph crosses the head", "a parameter is changed by hand"])
+def test_it_waits_where_the_iteration_may_speak_against_it(tmp_path, how):
+    seen = []
+
+    def body(step, model, optimizer, carried):
+        if step > 1:
+            with torch.no_grad():
+                if how.startswith("a parameter"):
+                    model.weight.add_(1.0)  # at once: the copy is under way
+            seen.append(appears(tmp_path, step, 0.3))
+        update(model, optimizer)
+        carried[:] = [model(torch.ones(1, 200)).sum()] if how.startswith("a graph") else []
+
+    trained(tmp_path, body)
+    # What is changed by hand is copied at once after the first time, and published then.
+    assert seen == ([False] * 3 if how.startswith("a graph") else [False, True, True])
