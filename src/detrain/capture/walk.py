@@ -92,6 +92,8 @@ class Walked:
     """All objects that were met."""
     carried: frozenset[str] = frozenset()
     """The names of those `graphs` that belong to arrays which are saved: they may be used later."""
+    met: tuple[str, ...] = ()
+    """The paths of the objects that are `alive`."""
 
 
 def walk(
@@ -188,6 +190,7 @@ class Walk:
             self._hidden(aside) if aside.namespaces else frozenset(),
             tuple(self._alive),
             frozenset(leaf.name for i, leaf in self._graphs.items() if self._modes[i] == FULL),
+            paths,
         )
 
     def _led_to(self) -> dict[str, str]:

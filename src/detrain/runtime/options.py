@@ -13,6 +13,7 @@ from detrain.checkpoint.policy import (
     parse_span,
 )
 from detrain.checkpoint.retention import Retention
+from detrain.checkpoint.streaming import parse_memory
 from detrain.errors import UsageError
 
 __all__ = ["DEFAULT_SAVE_EVERY", "Options"]
@@ -31,6 +32,10 @@ class Options:
     """Seconds from being asked to end to ending, saved or not."""
     keep: int = 3
     keep_every: int | None = None
+    compact: bool = False
+    """Whether checkpoints that are kept besides the last ones are stored in less room."""
+    snapshot_memory: int | None = None
+    """Bytes that a copy of the state may take; a larger one is written while the program waits."""
     digest_every: int = 100
     quiet: bool = False
     use_plan: bool = True
@@ -53,7 +58,7 @@ class Options:
     @property
     def retention(self) -> Retention:
         """Which checkpoints are kept."""
-        return Retention(self.keep, self.keep_every)
+        return Retention(self.keep, self.keep_every, self.compact)
 
     def asked(self, **wanted: str | int | None) -> Options:
         """With what a program asks for, where it asks and nothing else was typed."""
@@ -75,6 +80,8 @@ class Options:
                 changes[name] = parse_budget(str(value))
             elif name == "grace":
                 changes[name] = parse_span(str(value), "grace")
+            elif name == "snapshot_memory":
+                changes[name] = parse_memory(str(value))
             elif name in ("keep", "keep_every", "digest_every"):
                 least = 0 if name == "digest_every" else 1
                 if int(value) < least:

@@ -13,15 +13,16 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.policy import Cost
 from detrain.checkpoint.snapshot import Snapshot
+from detrain.checkpoint.streaming import LiveSnapshot
 from detrain.frameworks import find
-from detrain.runtime.committing import Committing, LevelParts, LoopParts, Marks, Order
+from detrain.runtime.committing import Committing, Learned, LevelParts, LoopParts, Marks, Order
 from detrain.runtime.level import flat_observations
 from detrain.runtime.planned import GRADIENTS
 from detrain.runtime.watch import Verdict
@@ -214,6 +215,17 @@ class Saving:
         began = self._clock()
         self._committing.begin(order)
         self._behind += self._clock() - began
+        if isinstance(order.cut, LiveSnapshot):
+            self.wait()  # it is the program's own memory that is written
+
+    def write_now(self, snapshot: Snapshot) -> bool:
+        """Make a state around a cut durable before the program goes on; False if it can't be."""
+        began = self._clock()
+        error = self._committing.save_now(snapshot)
+        self._stall += self._clock() - began
+        if error is not None:
+            self._say(f"the state around a loop could not be written: {error}. {self._left}")
+        return error is None
 
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint."""
@@ -236,7 +248,7 @@ class Saving:
             return  # a loop inside may take a checkpoint of the same step, and a smaller one
         if held.watch.is_quiet:
             committing, options = self._committing, self.options
-            committing.publish_if_good(held.order, sync, options.retention, self._kept())
+            committing.publish_if_good(held.order, sync, options.retention, self._learned())
 
     def confirm(self, level: Level, sync: Callable[[], None]) -> None:
         """An iteration has gone well: publish what was held at its head.
@@ -255,7 +267,7 @@ class Saving:
             self._stall += held.order.cut.overlap.copying.waited
             self._behind += held.order.cut.overlap.copying.behind
         if not held.order.is_ordered:
-            self._committing.publish(held.order, sync, self.options.retention, self._kept())
+            self._committing.publish(held.order, sync, self.options.retention, self._learned())
         self.last_step, self._last_time = held.order.step, self._clock()
 
     def tell(self) -> None:
@@ -264,6 +276,9 @@ class Saving:
         for step, error in committing.tell():
             self._lost += 1
             self._say(f"the checkpoint of step {step} could not be written: {error}. {self._left}")
+        if committing.compacting.trouble:
+            self._say(f"older checkpoints were not compacted: {committing.compacting.trouble}")
+            committing.compacting.trouble = ""
         if self._behind > _LONG and self.options.save_every.steps is not None:
             self._say(
                 f"training waits for checkpoints to be written ({_LONG:.0f} s so far): they are "
@@ -284,6 +299,7 @@ class Saving:
         """Give up what is held, and wait until the rest is published."""
         self._abandon()
         self.wait()
+        self._committing.compacting.stop()
         self.tell()
         self._store.sweep()
         if self._lost:
@@ -330,10 +346,16 @@ class Saving:
         habits.audited = habits.audited or good
         return good
 
-    def _kept(self) -> dict[str, tuple[str, ...]]:
-        """What the plan was wrong about, by the paths of loops."""
-        found = {" ".join(path): tuple(sorted(each.kept)) for path, each in self._habits.items()}
-        return {path: places for path, places in sorted(found.items()) if places}
+    def _learned(self) -> Learned:
+        """What later attempts need to know."""
+
+        def known(what: Callable[[Habits], Iterable[str]]) -> dict[str, tuple[str, ...]]:
+            found = {
+                " ".join(path): tuple(sorted(what(each))) for path, each in self._habits.items()
+            }
+            return {path: places for path, places in sorted(found.items()) if places}
+
+        return Learned(known(lambda habits: habits.kept), known(lambda habits: habits.in_haste))
 
     def release(self) -> None:
         """No longer hold a checkpoint, because another is taken.

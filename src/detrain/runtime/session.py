@@ -66,6 +66,8 @@ class Session:
         self._habits: dict[tuple[str, ...], Habits] = {}
         for path, places in (manifest.kept if manifest is not None else {}).items():
             self._habits[tuple(path.split(" "))] = Habits(kept=set(places))
+        for path, places in (manifest.hasty if manifest is not None else {}).items():
+            self._habits.setdefault(tuple(path.split(" ")), Habits()).hurry(places)
         self._saving = Saving(
             self.attempt.store, options, opening.reached,
             self.attempt.attention, self.attempt.discard, self._habits,
@@ -74,8 +76,9 @@ class Session:
         plan = known if options.use_plan else Planned(None)
         self._states = States(
             opening.owns, self.attempt.store, plan, known,
-            self.attempt.attention, self.attempt.verified,
+            self.attempt.attention, self.attempt.verified, self._saving.write_now,
         )  # fmt: skip
+        self._states.limit = options.snapshot_memory
         self.signals = Signals(options.grace, self.attempt.attention, self._out_of_grace)
         self._started = False
         self._base = Level("", None, None, {}, Habits(nests=True))
@@ -95,6 +98,7 @@ class Session:
         """Go on with other options."""
         self.options, self._digest_every = options, options.digest_every
         self._saving.use(options)
+        self._states.limit = options.snapshot_memory
 
     def declare(self, objects: Mapping[str, Any]) -> None:
         """Objects that the whole run reaches."""
@@ -431,6 +435,15 @@ class Session:
                 )
                 self._states.give_up(level)
                 return True
+        lost = self._states.lost(level, walked)
+        if lost is not None:
+            self.attempt.attention(
+                f"no checkpoint can be taken: {lost.path} is {lost.name}, which {lost.why}. It "
+                f"came to be in the loop {level.site} (line {level.line}), and a resumed run could "
+                "not make it anew. Make it before the loop"
+            )
+            self._states.give_up(level)
+            return True
         self._saving.release()
         audit = self._audit(level) if watched else None
         overlap = level.head.overlap if isinstance(level.head, Snapshot) else None
