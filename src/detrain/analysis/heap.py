@@ -57,11 +57,12 @@ def depth_digest(value: Value, *, contents: bool = True) -> int:
             parts.append(-1 - numbers[id(each)])
         else:
             numbers[id(each)] = len(numbers)
-            parts += [each.site, each.content if contents else 0, len(each.elements)]
-            for name in sorted(each.fields):
-                if contents or isinstance(each.fields[name], Thing):
+            parts += (each.site, each.content if contents else 0, len(each.elements))
+            fields = each.fields
+            for name in sorted(fields) if len(fields) > 1 else fields:
+                if contents or isinstance(fields[name], Thing):
                     parts.append(_number(name))
-                    todo.append(each.fields[name])
+                    todo.append(fields[name])
             todo += each.elements
     return mix(*parts)
 
