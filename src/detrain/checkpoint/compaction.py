@@ -59,7 +59,8 @@ COMPACT_POINTS = (
 
 _LOCK = "compaction.lock"
 _PASSES = 3
-"""What a pass has packed, the next may have others refer to."""
+"""What a pass has packed, the next may have others refer to; and what it found gone, because the
+run gives checkpoints up meanwhile, the next does not look for."""
 
 
 @dataclass
@@ -93,9 +94,9 @@ def compact(
         _sweep(store.folder)
         before = _room(store)
         for _ in range(_PASSES):
-            count = len(done.steps)
+            count, done.troubles = len(done.steps), []
             _go_over(_Pass(store, max(newest, 1), reached, done), wanted, done)
-            if len(done.steps) == count or done.troubles:
+            if len(done.steps) == count and not done.troubles:
                 break
         if alone:
             collect(store, {})
@@ -112,7 +113,8 @@ def _go_over(over: _Pass, wanted: Callable[[], bool], done: Compacted) -> None:
         try:
             over.compact(step)
         except (DamagedCheckpoint, OSError) as error:
-            done.troubles.append(f"the checkpoint of step {step} stays as it is: {error}")
+            if over.is_there(step):
+                done.troubles.append(f"the checkpoint of step {step} stays as it is: {error}")
 
 
 @contextlib.contextmanager
@@ -136,9 +138,11 @@ def _sweep(folder: Path) -> None:
 
 
 def _room(store: LocalStore) -> int:
-    names = [name for name in store.names() if name.endswith(".safetensors")]
-    sizes = [path.stat().st_size for path in map(store.folder.joinpath, names) if path.exists()]
-    return sum(sizes)
+    room = 0
+    for path in store.folder.glob("*.safetensors"):
+        with contextlib.suppress(FileNotFoundError):  # the run has just given it up
+            room += path.stat().st_size
+    return room
 
 
 class _Pass:
@@ -148,11 +152,11 @@ class _Pass:
         self, store: LocalStore, newest: int, reached: Callable[[str], None], done: Compacted
     ) -> None:
         self._store, self._reached, self._done = store, reached, done
-        steps = manifest_steps(store)
+        with store.protecting():  # nothing is given up between looking and reading
+            steps = manifest_steps(store)
+            last = [read_checkpoint(store, step) for step in steps[-newest:]]
         self.history = steps[:-newest]
-        self._pinned = {
-            file for step in steps[-newest:] for file in read_checkpoint(store, step).data_files()
-        }
+        self._pinned = {file for manifest in last for file in manifest.data_files()}
         """Files that stay in any case: to pack what lies there would gain nothing."""
         self._states: dict[str, SavedState] = {}
         """States that were compacted, by the names of their files."""
@@ -163,6 +167,10 @@ class _Pass:
             with contextlib.suppress(DamagedCheckpoint):  # it is said when its turn comes
                 for state in read_checkpoint(store, step).states():
                     self._learn(state)
+
+    def is_there(self, step: int) -> bool:
+        """Whether a checkpoint was not given up meanwhile."""
+        return manifest_name(step) in self._store.names()
 
     def compact(self, step: int) -> None:
         """Compact the checkpoint of one step, if it is not yet."""
