@@ -214,6 +214,58 @@ def test_state_that_can_not_be_captured_is_refused_at_the_first_step(runner, pro
     assert done.stdout == ""
 
 
+BORN = """
+    import os
+    import torch
+
+    class Job:
+        pass
+
+    torch.manual_seed(1)
+    model = torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    jobs = [Job()]
+    {before}
+    for step in range(24):
+        {inside}
+        loss = model(torch.randn(2, 3)).pow(2).sum() * len(jobs)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(step, loss.item(), jobs[-1].name("a", "b"))
+"""
+BEFORE = "jobs[0].name = os.path.join"
+INSIDE = "jobs.append(Job()); jobs[-1].name = os.path.{}"
+
+
+def test_what_a_resumed_run_could_not_make_is_said_when_it_is_saved(runner, program):
+    inside = f"if step == 9: {INSIDE.format('relpath')}"
+    script = program(BORN.format(before=BEFORE, inside=inside))
+    dead = runner.run(script, "it", *OPTIONS, crash="step=20")
+    assert dead.code == -9
+    assert "no checkpoint can be taken: " in dead.stderr
+    assert "jobs[1].name is posixpath:relpath, which is a function or class of a" in dead.stderr
+    assert "(line 13)" in dead.stderr
+    assert dead.stderr.count("no checkpoint can be taken") == 1
+    assert max(each["step"] for each in runner.show("it")["checkpoints"]) < 10
+    again = runner.run(script, "it", *OPTIONS)
+    assert again.code == 0, again.stderr
+    assert runner.run(script, "whole", *OPTIONS).code == 0
+    assert runner.log("it") == runner.log("whole")
+
+
+def test_what_it_finds_where_it_was_is_saved(runner, program):
+    """The same function, which the program holds before the loop already."""
+    inside = INSIDE.format("join")
+    script = program(BORN.format(before=BEFORE, inside=inside))
+    done = killed_and_resumed(runner, script, crash="step=20")
+    assert done.code == 0, done.stderr
+    assert "no checkpoint can be taken" not in done.stderr
+    assert runner.show("it")["resumes"][0] > 10
+    assert runner.run(script, "whole", *OPTIONS).code == 0
+    assert runner.log("it") == runner.log("whole")
+
+
 def test_undeclared_state_of_an_inner_loop_is_said(runner, program):
     script = program("""
         import detrain

@@ -23,6 +23,7 @@ import sys
 import traceback
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import torch
 
@@ -30,8 +31,18 @@ from detrain.capture.forms import FORMS
 from detrain.capture.restore import restore
 from detrain.capture.sound import check_tree
 from detrain.capture.walk import walk
-from detrain.checkpoint.commit import Lent, load_newest, publish, save_state, verified_arrays
+from detrain.checkpoint import packed_state
+from detrain.checkpoint.commit import (
+    Lent,
+    collect,
+    load_newest,
+    publish,
+    read_checkpoint,
+    save_state,
+)
+from detrain.checkpoint.compaction import compact
 from detrain.checkpoint.manifest import Manifest, SavedLevel, SavedLoop
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.snapshot import take
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import DetrainError
@@ -120,6 +131,23 @@ def save(store):
             files={"/nowhere/at/all": 3}, kept={"main#2": ("main/x",)},
         ),
     )  # fmt: skip
+
+
+def compacted(store):
+    """The same checkpoint, compacted: of small arrays, too."""
+    walked = walk({"x": torch.ones(3)}, owns)
+    state = save_state(store, take(walked.tree, walked.leaves), "00000003")
+    later = read_checkpoint(store, 12)
+    level = msgspec.structs.replace(later.levels[-1], state=state)
+    publish(store, msgspec.structs.replace(later, step=13, levels=(level,), finished=()))
+    packed_state.WORTH_PACKING = 8
+    done = compact(store, 1, alone=False)
+    assert done.steps == [12]
+    assert not done.troubles
+    store.remove(["0000000013.json"])
+    collect(store, {})
+    store.remove(["compaction.lock"])
+    assert any(state.packed for state in read_checkpoint(store, 12).states())
 
 
 def owns(filename):
@@ -329,7 +357,7 @@ def harm(rng, folder, good):
     for name, raw in good.items():
         (folder / name).write_bytes(raw)
     manifest = folder / "0000000012.json"
-    data = folder / rng.choice(["00000001.safetensors", "00000002.safetensors"])
+    data = folder / rng.choice([name for name in good if name.endswith(".safetensors")])
     way = rng.random()
     if way < 0.4:
         reseal(manifest, lambda body: mutate_object(rng, body))
@@ -387,6 +415,8 @@ def main(folder, seed, count):
     folder = Path(folder)
     store = LocalStore(folder)
     save(store)
+    if int(seed) % 2:
+        compacted(store)
     good = {path.name: path.read_bytes() for path in folder.iterdir()}
     load(store)  # a good one: whatever is imported lazily is there now
     repr(torch.zeros(1, device="meta").copy_(torch.zeros(1)))  # and what torch does so itself

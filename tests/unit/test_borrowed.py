@@ -11,10 +11,10 @@ from detrain.checkpoint.commit import (
     read_checkpoint,
     retire,
     save_state,
-    verified_arrays,
 )
 from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.manifest import Manifest, SavedLevel
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.retention import Retention
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.checkpoint.store import LocalStore

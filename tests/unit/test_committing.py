@@ -7,13 +7,14 @@ import threading
 
 import pytest
 
-from detrain.checkpoint.commit import load_newest, manifest_steps, verified_arrays
+from detrain.checkpoint.commit import load_newest, manifest_steps
 from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.lending import WORTH_A_FILE
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.retention import Retention
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.checkpoint.store import LocalStore
-from detrain.runtime.committing import Committing, LevelParts, Marks, Order
+from detrain.runtime.committing import Committing, Learned, LevelParts, Marks, Order
 from detrain.state import StateTree
 from detrain.trace.log import EMPTY
 
@@ -46,7 +47,7 @@ class Bench:
     def commit(self, step, cut, *around):
         made = order(step, cut, *around)
         self.committing.begin(made)
-        self.committing.publish(made, lambda: None, Retention(self.keep), {})
+        self.committing.publish(made, lambda: None, Retention(self.keep), Learned())
         self.committing.writer.wait()
         return made
 

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import time
 
 import msgspec
 import pytest
 
-from detrain.checkpoint.commit import load_newest, manifest_steps, publish, retire, save_state
+from detrain.checkpoint.commit import (
+    load_newest,
+    manifest_steps,
+    publish,
+    read_checkpoint,
+    retire,
+    save_state,
+)
+from detrain.checkpoint.compaction import compact
 from detrain.checkpoint.durable import is_spare
 from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.manifest import Manifest, SavedLevel, decode_manifest
 from detrain.checkpoint.objects import Objects
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.retention import Retention
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.checkpoint.store import LocalStore
@@ -117,6 +127,41 @@ def test_old_ones_go_and_protected_ones_stay(objects, run):
     pusher.push()
     assert whole_in(objects) == [5]
     assert len([name for name in objects.list("it") if name.endswith(".safetensors")]) == 1
+
+
+def test_what_is_compacted_here_is_compacted_there(objects, run, tmp_path):
+    store, pusher = LocalStore(run / "checkpoints"), Pusher(objects, run)
+    content = random.Random(0).randbytes(9000)
+    for step in range(1, 6):
+        data = (ArrayBytes("x", "uint8", (9001,), content + bytes([step])),)
+        saved = save_state(store, Snapshot(StateTree((), (), ()), data, {}), f"{step:08d}")
+        levels = (SavedLevel("site", 0, "", "", "", (), saved),)
+        publish(store, Manifest(step, 0.0, (), levels, EMPTY, {}))
+        if step in (2, 4):  # a courier that is slower than the run
+            pusher.push()
+    pusher.push()
+    assert whole_in(objects) == [2, 4, 5]
+    assert compact(store, 2, alone=True).steps == [1, 2, 3]
+    objects._fs.done.clear()
+    pusher.push()
+    names = [name for _, name in objects._fs.done]
+    uploaded = [name for name in names if "packed" in name or name.endswith(".json")]
+    assert uploaded[-1] == "0000000002.json"
+    assert whole_in(objects) == [2, 4, 5]
+    files = {name.rpartition("/")[2] for name in objects.list("it") if "safetensors" in name}
+    assert files == {
+        "00000001-packed.safetensors",
+        "00000002-packed.safetensors",
+        "00000004.safetensors",
+        "00000005.safetensors",
+    }
+    objects._fs.done.clear()
+    pusher.push()
+    assert not objects._fs.done
+    fetch(objects, tmp_path / "there" / "it")
+    there = LocalStore(tmp_path / "there" / "it" / "checkpoints")
+    state = read_checkpoint(there, 2).levels[-1].state
+    assert bytes(verified_arrays(there, state)["x"]) == content + bytes([2])
 
 
 def test_a_store_that_goes_away_at_any_moment_has_whole_checkpoints(objects, run):

@@ -9,13 +9,22 @@ import resource
 
 import pytest
 
-from detrain.checkpoint.commit import load_newest, publish, retire, save_state
+from detrain.checkpoint.commit import (
+    load_newest,
+    manifest_steps,
+    publish,
+    read_checkpoint,
+    retire,
+    save_state,
+)
+from detrain.checkpoint.compaction import compact
 from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.manifest import Manifest, SavedLevel
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.retention import Retention
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import Unwritable
+from detrain.errors import DamagedCheckpoint, Unwritable
 from detrain.state import StateTree
 from detrain.testing import Fault, faulty
 from detrain.testing.faults import CALLS
@@ -23,6 +32,7 @@ from detrain.trace.append import append
 from detrain.trace.log import EMPTY, TraceWriter, read_trace
 
 BIG = 5 << 18
+CODES = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def snapshot(fill):
@@ -44,7 +54,7 @@ def newest(folder):
 
 
 def test_every_call_of_a_commit_may_fail(tmp_path):
-    """Each call, one after the other, with each error: the old checkpoint or the new one."""
+    """Each call, one after the other, with some error: the old checkpoint or the new one."""
     commit(LocalStore(tmp_path / "0"), 1)
     with faulty(tmp_path) as counts:
         commit(LocalStore(tmp_path / "0"), 2)
@@ -53,20 +63,90 @@ def test_every_call_of_a_commit_may_fail(tmp_path):
     number, outcomes = 0, set()
     for call in CALLS:
         for at in range(1, counts[call] + 1):
-            for code in (errno.EIO, errno.ENOSPC):
-                number += 1
-                store = LocalStore(tmp_path / str(number))
-                commit(store, 1)
-                with (
-                    faulty(store.folder, Fault(call, at, at, code)),
-                    contextlib.suppress(OSError),
-                ):
-                    commit(store, 2)
-                outcomes.add(newest(store.folder))
-                commit(LocalStore(store.folder), 3)  # the disk is well again
-                assert newest(store.folder) == 3
-                assert not list(store.folder.glob("*.staged"))
+            number += 1
+            store = LocalStore(tmp_path / str(number))
+            commit(store, 1)
+            fault = Fault(call, at, at, CODES[number % len(CODES)])
+            with faulty(store.folder, fault), contextlib.suppress(OSError):
+                commit(store, 2)
+            outcomes.add(newest(store.folder))
+            commit(LocalStore(store.folder), 3)  # the disk is well again
+            assert newest(store.folder) == 3
+            assert not list(store.folder.glob("*.staged"))
     assert outcomes == {1, 2}
+
+
+def history(folder):
+    store = LocalStore(folder)
+    for step in (1, 2, 3):
+        saved = save_state(store, snapshot(step), f"{step:08d}")
+        levels = (SavedLevel("site", 0, "", "", "", (), saved),)
+        publish(store, Manifest(step, 0.0, (), levels, EMPTY, {}))
+    return store
+
+
+def contents(store):
+    states = [read_checkpoint(store, step).levels[-1].state for step in (1, 2, 3)]
+    return [bytes(verified_arrays(store, state)["x"][:9]) for state in states]
+
+
+@pytest.mark.slow
+def test_every_call_of_a_compaction_may_fail(tmp_path):
+    """All checkpoints are there, compacted or not, and what failed is said."""
+    before = contents(history(tmp_path / "0"))
+    with faulty(tmp_path) as counts:
+        done = compact(LocalStore(tmp_path / "0"), 1, alone=True)
+    assert done.steps == [1, 2]
+    number = 0
+    for call in CALLS:
+        for at in range(1, counts[call] + 1):
+            number += 1
+            store = history(tmp_path / str(number))
+            fault = Fault(call, at, at, CODES[number % len(CODES)])
+            # What fails once is tried again; what can't be looked into at all is an error.
+            ignored = contextlib.suppress(OSError, DamagedCheckpoint)
+            with faulty(store.folder, fault), ignored:
+                assert not compact(store, 1, alone=True).troubles
+            assert contents(store) == before
+            again = compact(LocalStore(store.folder), 1, alone=True)
+            assert not again.troubles
+            assert contents(store) == before
+            assert len(list(store.folder.glob("*-packed.safetensors"))) == 2
+            assert len(list(store.folder.glob("*.safetensors"))) == 3
+            assert not list(store.folder.glob("*.packing"))
+    store = history(tmp_path / "for good")
+    with faulty(store.folder, Fault("fsync", errno=errno.EIO)):
+        told = compact(store, 1, alone=True).troubles
+    assert [each.partition(" stays")[0] for each in told] == [
+        "the checkpoint of step 1",
+        "the checkpoint of step 2",
+    ]
+    assert contents(store) == before
+
+
+def test_a_compaction_on_a_disk_that_takes_no_more(tmp_path):
+    store = history(tmp_path)
+    before = contents(store)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, limits[1]))
+    try:
+        done = compact(store, 1, alone=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "stays as it is: [Errno 27] File too large" in done.troubles[0]
+    assert contents(store) == before
+    assert compact(store, 1, alone=True).steps == [1, 2]
+
+
+def test_the_order_of_checkpoints_is_that_of_steps_whatever_the_clock_said(tmp_path):
+    store = LocalStore(tmp_path)
+    for step, created in ((1, 5e9), (2, -5e9), (3, 0.0), (4, -1.0)):
+        saved = save_state(store, snapshot(step), f"{step:08d}")
+        levels = (SavedLevel("site", 0, "", "", "", (), saved),)
+        publish(store, Manifest(step, created, (), levels, EMPTY, {}))
+    assert newest(tmp_path) == 4
+    retire(store, Retention(last=2), lambda _: None, {})
+    assert manifest_steps(store) == [3, 4]
 
 
 def test_a_disk_that_takes_no_more(tmp_path):

@@ -351,3 +351,25 @@ def test_a_worker_that_is_spawned_needs_no_framework():
         "sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+def draw_late(number):
+    return random.random() if number > 5 else number
+
+
+def test_a_task_that_draws_beside_others_only_later_is_said_once_with_its_line(said):
+    found = Pools(owns, Plan(()), said.append)
+    found.start()
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            for number in range(12):
+                pool.submit(draw_late, number).result()
+            for number in range(100):  # the main thread draws, these tasks don't
+                pool.submit(double, number)
+                random.random()
+    finally:
+        found.stop()
+    assert len(said) == 1
+    line = draw_late.__code__.co_firstlineno
+    assert f"draw_late ({__file__}:{line})" in said[0]
+    assert "though its first tasks did not" in said[0]

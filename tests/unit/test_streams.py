@@ -83,7 +83,7 @@ def test_a_stream_draws_by_element_and_epochs_differ():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.filterwarnings("ignore:an iterable dataset")
+@pytest.mark.filterwarnings("ignore:DT204")
 def test_a_shuffle_buffer_goes_on_without_loss(workers):
     loader = make(Shuffled(), num_workers=workers)
     source = advancing(loader)
@@ -123,5 +123,12 @@ def test_a_stream_that_says_where_it_is_is_not_consumed_again():
 
 def test_dependence_on_workers_is_said():
     adapter._SAID.clear()
-    with pytest.warns(RuntimeWarning, match="depend on num_workers"):
+    with pytest.warns(RuntimeWarning, match="DT204: how Shuffled is split depends on num_workers"):
         next(iter(make(Shuffled(), num_workers=2)))
+
+
+def test_a_shuffle_buffer_is_one_stream_for_any_number_of_workers_if_asked():
+    adapter.install(one_stream=True)
+    expected = epochs(make(Shuffled()))
+    for one, other in zip(epochs(make(Shuffled(), num_workers=2)), expected, strict=True):
+        assert torch.equal(one, other)

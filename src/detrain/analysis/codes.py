@@ -107,6 +107,14 @@ _ALL = (
         "futures, one after the other.",
     ),
     Code(
+        "DT204",
+        "the elements of an iterable dataset depend on the number of workers",
+        "warning",
+        "Each worker runs the stream for itself. Unless it is split, every element comes once from "
+        "each; if it is split, batches come in another order for another number of workers.",
+        "Use a dataset with `__getitem__` and `__len__`, or fix num_workers.",
+    ),
+    Code(
         "DT301",
         "the clock reaches training state",
         "warning",

@@ -9,6 +9,7 @@ leads to a saved object. Of what the program makes again the arrays are kept too
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,15 +18,17 @@ import xxhash
 from detrain.state import LEFT_OUT, PLAIN, Node, Ref, StateTree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
 __all__ = [
     "DEAD",
     "FULL",
     "REBUILT",
+    "Numbering",
     "content_of",
     "is_addressed",
     "is_field",
+    "number_objects",
     "root_of",
     "variable_of",
     "with_anchors",
@@ -90,57 +93,93 @@ def _without_numbers(node: Node) -> tuple[object, ...]:
     return node.form, node.type, node.text, len(node.items), items, keys, fields
 
 
-def with_anchors(tree: StateTree, modes: Sequence[int]) -> StateTree:
-    """A walked tree with what is not saved cut down to anchors, behind all that is."""
-    held = _held(tree, modes)
-    leading = _leading(tree, modes)
+@dataclass(frozen=True)
+class Numbering:
+    """Where the objects of a walk come to lie in a tree: what is saved first, then anchors.
+
+    It depends on structure alone, and on nothing that is dead: that is walked last.
+    """
+
+    number: Mapping[int, int]
+    """New numbers by old ones."""
+    unmoved: frozenset[int]
+    """Saved objects whose nodes stay as they are."""
+    held: frozenset[int]
+    """Rebuilt arrays that a saved object holds."""
+    count: int
+    """How many objects were walked."""
+
+
+def number_objects(refs: Iterable[Ref], nodes: Sequence[Node], modes: Sequence[int]) -> Numbering:
+    """Number what was walked from these roots, before any dead one."""
+    held = _held(refs, nodes, modes)
+    leading = _leading(nodes, modes)
     order = [i for i, mode in enumerate(modes) if mode == FULL]
     order += sorted(held)
     order += [i for i in sorted(leading - held) if modes[i] == REBUILT]
-    order += [i for i in sorted(leading) if modes[i] == DEAD]
-    number = {old: new for new, old in enumerate(order)}
     # Mostly what is saved was walked first, and keeps its numbers.
     same = next((new for new, old in enumerate(order) if new != old), len(order))
+    unmoved = [i for i in order[:same] if modes[i] == FULL and _refers_below(nodes[i], same)]
+    number = {old: new for new, old in enumerate(order)}
+    return Numbering(number, frozenset(unmoved), frozenset(held), len(nodes))
+
+
+def with_anchors(tree: StateTree, modes: Sequence[int], known: Numbering) -> StateTree:
+    """A walked tree with what is not saved cut down to anchors, behind all that is."""
+    number = dict(known.number)
+    for i in sorted(_dead_leading(tree.nodes, known)):
+        number[i] = len(number)
     nodes = []
-    for i in order:
+    for i in number:
         node = tree.nodes[i]
-        if modes[i] == FULL and i < same and _refers_below(node, same):
+        if i in known.unmoved:
             nodes.append(node)
             continue
         if modes[i] != FULL:
-            node = _anchor(node, "dead" if modes[i] == DEAD else "held" if i in held else "rebuilt")
+            rebuilt = "held" if i in known.held else "rebuilt"
+            node = _anchor(node, "dead" if modes[i] == DEAD else rebuilt)
         nodes.append(_renumbered(node, number))
     return StateTree(
         _roots(tree.roots, number),
         tuple(nodes),
-        tuple(tree.paths[i] for i in order),
+        tuple([tree.paths[i] for i in number]),
         tuple((name, ref) for name, ref in _roots(tree.rebuilt, number) if isinstance(ref, int)),
         tuple((name, ref) for name, ref in _roots(tree.dead, number) if isinstance(ref, int)),
     )
 
 
-def _held(tree: StateTree, modes: Sequence[int]) -> set[int]:
+def _held(refs: Iterable[Ref], nodes: Sequence[Node], modes: Sequence[int]) -> set[int]:
     """Rebuilt arrays that a saved object holds."""
-    refs = [ref for _, ref in tree.roots]
-    for node, mode in zip(tree.nodes, modes, strict=True):
+    found = list(refs)
+    for node, mode in zip(nodes, modes, strict=True):
         if mode == FULL:
-            refs += _children(node)
-    return {ref for ref in refs if isinstance(ref, int) and modes[ref] != FULL}
+            found += _children(node)
+    return {ref for ref in found if isinstance(ref, int) and modes[ref] != FULL}
 
 
-def _leading(tree: StateTree, modes: Sequence[int]) -> set[int]:
-    """What is not saved and leads to what is, or to a rebuilt array."""
+def _leading(nodes: Sequence[Node], modes: Sequence[int]) -> set[int]:
+    """What is rebuilt and leads to what is saved, or to a rebuilt array."""
+    rebuilt = [i for i, mode in enumerate(modes) if mode != FULL]
+    ends = {i for i in rebuilt if modes[i] == REBUILT and nodes[i].array is not None}
+    ends |= {i for i, mode in enumerate(modes) if mode == FULL} if rebuilt else set()
+    return {i for i in _leading_to(ends, rebuilt, nodes) | ends if modes[i] != FULL}
+
+
+def _dead_leading(nodes: Sequence[Node], known: Numbering) -> set[int]:
+    """What is dead and leads to anything that has a number."""
+    dead = range(known.count, len(nodes))
+    return _leading_to(known.number.keys(), dead, nodes) if dead else set()
+
+
+def _leading_to(ends: Set[int], among: Iterable[int], nodes: Sequence[Node]) -> set[int]:
+    """Which of some objects lead to one of the ends."""
     parents: dict[int, list[int]] = {}
     todo = []
-    for i, (node, mode) in enumerate(zip(tree.nodes, modes, strict=True)):
-        if mode == FULL:
-            continue
-        if mode == REBUILT and node.array is not None:
-            todo.append(i)
-        for ref in _children(node):
+    for i in among:
+        for ref in _children(nodes[i]):
             if isinstance(ref, int):
                 parents.setdefault(ref, []).append(i)
-                if modes[ref] == FULL:
+                if ref in ends:
                     todo.append(i)
     found: set[int] = set()
     while todo:
@@ -177,7 +216,7 @@ def _anchor(node: Node, kind: Any) -> Node:
     )
 
 
-def _renumbered(node: Node, number: dict[int, int]) -> Node:
+def _renumbered(node: Node, number: Mapping[int, int]) -> Node:
     """A node with the new numbers of its children."""
 
     def new(ref: Ref) -> Ref:
@@ -196,7 +235,7 @@ def _renumbered(node: Node, number: dict[int, int]) -> Node:
     return msgspec.structs.replace(node, items=items, keys=keys, fields=fields)
 
 
-def _roots(roots: tuple[tuple[str, Ref], ...], number: dict[int, int]) -> Any:
+def _roots(roots: tuple[tuple[str, Ref], ...], number: Mapping[int, int]) -> Any:
     return tuple(
         (name, number.get(ref, LEFT_OUT) if isinstance(ref, int) else ref) for name, ref in roots
     )

@@ -335,6 +335,8 @@ class ObjectForm(Form):
 
     def make(self, node: Node, restore: Restore, path: str) -> Any:
         kind = restore.resolve_type(node, path)
+        if issubclass(kind, types.SimpleNamespace):
+            return types.SimpleNamespace.__new__(kind)
         return object.__new__(kind)
 
     def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:

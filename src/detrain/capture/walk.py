@@ -23,9 +23,11 @@ from detrain.capture.anchors import (
     DEAD,
     FULL,
     REBUILT,
+    Numbering,
     content_of,
     is_addressed,
     is_field,
+    number_objects,
     variable_of,
     with_anchors,
 )
@@ -88,6 +90,10 @@ class Walked:
     """Dead variables with an object that something holds which was not walked."""
     alive: tuple[Any, ...] = ()
     """All objects that were met."""
+    carried: frozenset[str] = frozenset()
+    """The names of those `graphs` that belong to arrays which are saved: they may be used later."""
+    met: tuple[str, ...] = ()
+    """The paths of the objects that are `alive`."""
 
 
 def walk(
@@ -146,6 +152,7 @@ class Walk:
         self._refs: Roots = ()
         self._rebuilt_refs: Roots = ()
         self._contents: dict[str, str] = {}
+        self._numbering: Numbering | None = None
 
     def run(self, roots: Mapping[str, Any], aside: Aside) -> Walked:
         """Walk from the roots, then from what is left out."""
@@ -164,11 +171,14 @@ class Walk:
 
     def _found(self, aside: Aside) -> Walked:
         """Walk from the dead roots; gives all that was found."""
+        if self._numbering is None and (aside.rebuilt or aside.dead):
+            refs = (ref for _, ref in self._refs)
+            self._numbering = number_objects(refs, self._nodes, self._modes)
         dead = self._roots(aside.dead, DEAD)
         nodes, paths = tuple(self._nodes), tuple(self._paths)
         tree = StateTree(self._refs, nodes, paths, self._rebuilt_refs, dead)
-        if aside.rebuilt or aside.dead:
-            tree = with_anchors(tree, self._modes)
+        if self._numbering is not None:
+            tree = with_anchors(tree, self._modes, self._numbering)
         return Walked(
             tree,
             tuple(self._leaves.values()),
@@ -179,6 +189,8 @@ class Walk:
             sum(self._left_out.values()),
             self._hidden(aside) if aside.namespaces else frozenset(),
             tuple(self._alive),
+            frozenset(leaf.name for i, leaf in self._graphs.items() if self._modes[i] == FULL),
+            paths,
         )
 
     def _led_to(self) -> dict[str, str]:

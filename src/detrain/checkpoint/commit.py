@@ -7,8 +7,6 @@ at any of them leaves the old checkpoint or the new one.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +20,12 @@ from detrain.checkpoint.manifest import (
     decode_manifest,
     encode_manifest,
 )
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.retention import Retention, garbage, retired
 from detrain.errors import DamagedCheckpoint
-from detrain.trace.digest import digest_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from detrain.checkpoint.format import ArrayBytes
     from detrain.checkpoint.snapshot import Snapshot
@@ -36,14 +34,16 @@ if TYPE_CHECKING:
 __all__ = [
     "CRASH_POINTS",
     "Lent",
+    "collect",
     "load_newest",
+    "manifest_name",
     "manifest_steps",
+    "packed_name",
     "publish",
     "read_checkpoint",
     "retire",
     "save_state",
     "set_aside",
-    "verified_arrays",
 ]
 
 _STAGES = ("begun", "partly-written", "written", "synced", "renamed", "durable")
@@ -60,10 +60,8 @@ CRASH_POINTS = (
 
 _MANIFEST = ".json"
 _DATA = ".safetensors"
+_PACKED = f"-packed{_DATA}"
 _ASIDE = ".damaged"
-_WORTH_A_THREAD = 1 << 20
-"""Bytes of an array that is digested beside others."""
-_THREADS = 8
 _PIECE = 64 << 20
 """Bytes that are written in one piece at the most, unless an array is larger."""
 
@@ -154,10 +152,9 @@ def _pieces(
         yield memoryview(block)[start:end]
 
 
-def publish(store: Store, manifest: Manifest) -> None:
+def publish(store: Store, manifest: Manifest, kind: str = "manifest") -> None:
     """Make a checkpoint the newest one. Its data files must be durable."""
-    name = f"{manifest.step:010d}{_MANIFEST}"
-    store.put(name, [encode_manifest(manifest)], "manifest")
+    store.put(manifest_name(manifest.step), [encode_manifest(manifest)], kind)
 
 
 def retire(
@@ -176,73 +173,60 @@ def retire(
     with store.protecting() as protected:
         gone = retired(manifest_steps(store), rule, protected)
         if gone:
-            store.remove(f"{step:010d}{_MANIFEST}" for step in gone)
+            store.remove(manifest_name(step) for step in gone)
     reached("manifests-retired")
-    try:
-        kept = [known.get(step) or read_checkpoint(store, step) for step in manifest_steps(store)]
-    except DamagedCheckpoint:
+    kept = collect(store, known, in_use)
+    if kept is None:
         return None
-    known.clear()
-    known.update((manifest.step, manifest) for manifest in kept)
-    named = {name for manifest in kept for name in manifest.data_files()} | set(in_use)
-    files = [name for name in store.names() if name.endswith(_DATA)]
-    unnamed = garbage(files, named)
-    if unnamed:
-        store.remove(unnamed)
     reached("data-collected")
     return kept[0] if kept else None
+
+
+def collect(
+    store: Store, known: dict[int, Manifest], in_use: Collection[str] = ()
+) -> list[Manifest] | None:
+    """Remove the data files that no manifest names; gives the manifests, or None as `retire` does.
+
+    Nobody publishes a compacted manifest meanwhile. Whether somebody has since `known` was read
+    shows in a packed file that those do not name; then all are read again.
+    """
+    with store.protecting():
+        files = [name for name in store.names() if name.endswith(_DATA)]
+        try:
+            kept = [
+                known.get(step) or read_checkpoint(store, step) for step in manifest_steps(store)
+            ]
+            unnamed = garbage(files, _named(kept) | set(in_use))
+            if any(name.endswith(_PACKED) for name in unnamed):
+                kept = [read_checkpoint(store, manifest.step) for manifest in kept]
+                unnamed = garbage(files, _named(kept) | set(in_use))
+        except DamagedCheckpoint:
+            return None
+        known.clear()
+        known.update((manifest.step, manifest) for manifest in kept)
+        if unnamed:
+            store.remove(unnamed)
+    return kept
+
+
+def _named(manifests: Iterable[Manifest]) -> set[str]:
+    return {name for manifest in manifests for name in manifest.data_files()}
+
+
+def packed_name(file: str) -> str:
+    """The name of the file that a data file is compacted into."""
+    return file.removesuffix(_DATA) + _PACKED
+
+
+def manifest_name(step: int) -> str:
+    """The name of a step's manifest."""
+    return f"{step:010d}{_MANIFEST}"
 
 
 def manifest_steps(store: Store) -> list[int]:
     """The steps that have a checkpoint, ascending."""
     found = [name.removesuffix(_MANIFEST) for name in store.names() if name.endswith(_MANIFEST)]
     return sorted(int(step) for step in found if step.isascii() and step.isdigit())
-
-
-def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
-    """The arrays of a state, each checked against its digest."""
-    arrays = {**store.arrays(state.file, state.bytes), **_borrowed_arrays(store, state)}
-    if arrays.keys() != state.digests.keys():
-        odd = sorted(arrays.keys() ^ state.digests.keys())[0]
-        raise DamagedCheckpoint(state.file, f"array {odd!r} is in only one of file and manifest")
-    for name, found in _digested(arrays):
-        expected = state.digests[name]
-        if found != expected:
-            raise DamagedCheckpoint(
-                state.file, f"array {name!r} was altered: digest {found}, {expected} was written"
-            )
-    for node in state.tree.nodes:
-        if node.array is None or node.anchor == "dead":
-            continue
-        if node.array.leaf not in (state.rebuilt if node.anchor else arrays):
-            raise DamagedCheckpoint(state.file, f"array {node.array.leaf!r} is missing")
-    return arrays
-
-
-def _digested(arrays: Mapping[str, memoryview]) -> Iterator[tuple[str, str]]:
-    """The digest of each array. Large ones are read from the disk and digested side by side."""
-    large = [name for name, data in arrays.items() if len(data) >= _WORTH_A_THREAD]
-    for name, data in arrays.items():
-        if len(data) < _WORTH_A_THREAD:
-            yield name, digest_array(data)
-    if not large:
-        return
-    # The largest first: so the threads end together.
-    large.sort(key=lambda name: -len(arrays[name]))
-    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
-        found = threads.map(digest_array, [arrays[name] for name in large])
-        yield from zip(large, found, strict=True)
-
-
-def _borrowed_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
-    files = {each.file: each.bytes for each in state.borrowed.values()}
-    lenders = {file: store.arrays(file, size) for file, size in files.items()}
-    for name, each in state.borrowed.items():
-        if each.name not in lenders[each.file]:
-            raise DamagedCheckpoint(
-                each.file, f"array {each.name!r}, which is {name!r} of {state.file}, is missing"
-            )
-    return {name: lenders[each.file][each.name] for name, each in state.borrowed.items()}
 
 
 def load_newest(
@@ -283,7 +267,7 @@ def load_newest(
 
 def set_aside(store: Store, step: int) -> None:
     """Rename a damaged manifest, so that it is kept for inspection and never taken again."""
-    name = f"{step:010d}{_MANIFEST}"
+    name = manifest_name(step)
     raw = store.read(name)
     store.put(name + _ASIDE, [raw], "aside")
     store.remove([name])
@@ -291,7 +275,7 @@ def set_aside(store: Store, step: int) -> None:
 
 def read_checkpoint(store: Store, step: int) -> Manifest:
     """The manifest of a step; `DamagedCheckpoint` if it can't be read."""
-    name = f"{step:010d}{_MANIFEST}"
+    name = manifest_name(step)
     manifest = decode_manifest(store.read(name), name)
     if manifest.step != step or not manifest.levels:
         raise DamagedCheckpoint(name, f"says that it is of step {manifest.step}")

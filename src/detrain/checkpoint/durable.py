@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-__all__ = ["STAGED", "Reached", "ignore", "is_spare", "sync_directory", "write_durably"]
+__all__ = ["PACKING", "STAGED", "Reached", "ignore", "is_spare", "sync_directory", "write_durably"]
 
 Reached = "Callable[[str], None]"
 
 STAGED = ".staged"
 """Ending of a file that is not yet what its name will say. One that is left over is garbage."""
+PACKING = ".packing"
+"""Ending of such a file of a compaction, which is another process's than that of the run."""
 
 
 _WORTH_SPARING = 16 << 20

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["ArrayBytes", "encode_header", "read_arrays"]
+__all__ = ["ArrayBytes", "encode_header", "encode_sizes", "item_size", "read_arrays"]
 
 _MAX_HEADER = 100_000_000
 _ALIGN = 64
@@ -76,6 +76,12 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data_offsets: tuple[int, int]
 
 
+def item_size(dtype: str) -> int:
+    """Bytes of an element; 1 for a dtype that the format does not have."""
+    code = _CODES.get(dtype)
+    return 1 if code is None else _SIZES[code]
+
+
 def encode_header(arrays: Iterable[ArrayBytes]) -> bytes:
     """The header for arrays whose bytes follow it, one after the other."""
     entries, offset = {}, 0
@@ -89,8 +95,22 @@ def encode_header(arrays: Iterable[ArrayBytes]) -> bytes:
             (offset, offset + size),
         )
         offset += size
+    return _header(entries, _ALIGN if offset < _WORTH_PAGES else _PAGE)
+
+
+def encode_sizes(sizes: Iterable[tuple[str, int]], room: int = 0) -> bytes:
+    """The header for arrays of bytes that follow it, at least so long."""
+    entries, offset = {}, 0
+    for name, size in sizes:
+        entries[name] = _Entry("U8", (size,), (offset, offset + size))
+        offset += size
+    return _header(entries, _ALIGN, room)
+
+
+def _header(entries: dict[str, _Entry], align: int, room: int = 0) -> bytes:
     text = msgspec.json.encode(entries)
-    text += b" " * (-(8 + len(text)) % (_ALIGN if offset < _WORTH_PAGES else _PAGE))
+    text = text.ljust(room - 8)
+    text += b" " * (-(8 + len(text)) % align)
     return struct.pack("<Q", len(text)) + text
 
 

@@ -6,6 +6,8 @@ in the data is.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from detrain.checkpoint.sound import check_manifest
@@ -18,6 +20,7 @@ __all__ = [
     "VERSION",
     "Borrowed",
     "Manifest",
+    "Packed",
     "SavedLevel",
     "SavedLoop",
     "SavedState",
@@ -25,8 +28,8 @@ __all__ = [
     "encode_manifest",
 ]
 
-VERSION = 2
-"""1 had no borrowed arrays."""
+VERSION = 3
+"""1 had no borrowed arrays, 2 no packed ones."""
 
 
 class Borrowed(msgspec.Struct, frozen=True):
@@ -37,12 +40,25 @@ class Borrowed(msgspec.Struct, frozen=True):
     name: str
 
 
+class Packed(msgspec.Struct, frozen=True):
+    """An array that was compacted: its bytes are the exclusive or of what lies in these places.
+
+    Each place has `size` bytes when it is unpacked (see `packing`); `width` is the size of an
+    element. All places that are needed stand here, so that a file which is needed is named.
+    """
+
+    size: int
+    width: int
+    layers: tuple[Borrowed, ...]
+
+
 class SavedState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A snapshot that is durable: its structure, and the data file with its arrays' digests.
 
     `rebuilt` are digests of arrays that are not in the file: the program makes them again.
     `borrowed` are arrays whose bytes lie in another file: that of another state of the same
-    checkpoint, or of an earlier one. They have digests as all others.
+    checkpoint, or of an earlier one. They have digests as all others. `packed` are arrays of a
+    checkpoint that was compacted.
     """
 
     tree: StateTree
@@ -54,17 +70,25 @@ class SavedState(msgspec.Struct, frozen=True, omit_defaults=True):
     gradients: bool = True
     left_out: int = 0
     borrowed: dict[str, Borrowed] = {}
+    packed: dict[str, Packed] = {}
 
     def lends(self) -> dict[str, Borrowed]:
-        """Where its arrays lie, by their digests."""
+        """Where its arrays lie as they are, by their digests."""
         return {
             digest: self.borrowed.get(name) or Borrowed(self.file, self.bytes, name)
             for name, digest in self.digests.items()
+            if name not in self.packed
         }
+
+    def elsewhere(self) -> Iterator[Borrowed]:
+        """What it names besides the arrays of its own file."""
+        yield from self.borrowed.values()
+        for each in self.packed.values():
+            yield from each.layers
 
     def files(self) -> frozenset[str]:
         """The files that its arrays lie in."""
-        return frozenset({self.file, *(each.file for each in self.borrowed.values())})
+        return frozenset({self.file, *(each.file for each in self.elsewhere())})
 
 
 class SavedLoop(msgspec.Struct, frozen=True):
@@ -98,8 +122,9 @@ class Manifest(msgspec.Struct, frozen=True):
     `observed` are the answers that the program got from the world, outside of loops here and since
     the head of a loop in a level. `journal` is how many entries the journal of the program's files
     had, `files` how long they were. `kept` are places, by the paths of loops, that the program was
-    seen to use though its plan leaves them out: they are saved. `answers` is how long the file of
-    answers was, where they decide how the program goes.
+    seen to use though its plan leaves them out: they are saved. `hasty` are arrays, by the same
+    paths, that it was seen to change before its update: they are copied at once. `answers` is how
+    long the file of answers was, where they decide how the program goes.
     """
 
     step: int
@@ -113,6 +138,7 @@ class Manifest(msgspec.Struct, frozen=True):
     files: dict[str, int] = {}
     kept: dict[str, tuple[str, ...]] = {}
     answers: int = 0
+    hasty: dict[str, tuple[str, ...]] = {}
 
     def states(self) -> list[SavedState]:
         """All states, each once for each place that names it."""
@@ -124,7 +150,7 @@ class Manifest(msgspec.Struct, frozen=True):
     def data_files(self) -> dict[str, int]:
         """The data files, with their sizes."""
         states = self.states()
-        lent = (each for state in states for each in state.borrowed.values())
+        lent = (each for state in states for each in state.elsewhere())
         return {
             **{state.file: state.bytes for state in states},
             **{each.file: each.bytes for each in lent},

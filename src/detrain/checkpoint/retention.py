@@ -13,10 +13,14 @@ __all__ = ["Retention", "garbage", "retired"]
 
 @dataclass(frozen=True)
 class Retention:
-    """The last so many, and one for every so many steps (None: no others)."""
+    """The last so many, and one for every so many steps (None: no others).
+
+    With `compact`, those that are kept besides the last ones are stored in less room.
+    """
 
     last: int = 3
     every: int | None = None
+    compact: bool = False
 
 
 def retired(

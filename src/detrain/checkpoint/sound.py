@@ -8,7 +8,6 @@ a tree is fenced in `capture.sound`.
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,14 @@ if TYPE_CHECKING:
     from detrain.checkpoint.manifest import Manifest, SavedState
     from detrain.state import ArrayFacts, Node, Ref, StateTree
 
-__all__ = ["check_manifest", "is_data_name"]
+__all__ = ["MOST_LAYERS", "MOST_TIMES", "WIDTHS", "check_manifest", "is_data_name"]
+
+MOST_LAYERS = 4
+"""Layers of an array that was compacted: each has to be unpacked to read it."""
+MOST_TIMES = 64
+"""How many times the room that it takes in a file a packed array is, at the most."""
+WIDTHS = (1, 2, 4, 8, 16)
+"""Bytes of an element."""
 
 _DATA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}\.safetensors", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{32}", re.ASCII)
@@ -29,6 +35,9 @@ _STREAMS = frozenset({"stdout", "stderr"})
 
 _LARGEST = 1 << 62
 """Bytes, and steps: no file and no run has more."""
+
+_END_OF_TIME = 1e11
+"""Seconds: no clock goes so far, however wrong it is."""
 
 _WITHOUT_STEP = 1_000_000
 """Iterations that did no step: of a loop around others that had nothing to loop over."""
@@ -56,7 +65,7 @@ def _troubles(manifest: Manifest) -> Iterator[str]:
         **{f"length of {name!r}": length for name, length in manifest.files.items()},
     }
     yield from _bad_counts(counts)
-    if not math.isfinite(manifest.created):
+    if not abs(manifest.created) < _END_OF_TIME:
         yield f"it was created at {manifest.created}"
     if manifest.output.keys() - _STREAMS:
         yield f"output: expected stdout and stderr, found {sorted(manifest.output)}"
@@ -78,13 +87,13 @@ def _troubles(manifest: Manifest) -> Iterator[str]:
     sizes: dict[str, int] = {}
     contents: dict[str, object] = {}
     for state in manifest.states():
-        content = (state.digests, state.borrowed)
+        content = (state.digests, state.borrowed, state.packed)
         if contents.setdefault(state.file, content) != content:
             yield f"{state.file} is the file of two states"
         yield from _state_troubles(state)
         for name, size in (
             (state.file, state.bytes),
-            *((each.file, each.bytes) for each in state.borrowed.values()),
+            *((each.file, each.bytes) for each in state.elsewhere()),
         ):
             if sizes.setdefault(name, size) != size:
                 yield f"{name} has {size} bytes in one place and {sizes[name]} in another"
@@ -97,19 +106,40 @@ def _bad_counts(counts: dict[str, int]) -> Iterator[str]:
 
 
 def _state_troubles(state: SavedState) -> Iterator[str]:
-    for name in (state.file, *(each.file for each in state.borrowed.values())):
+    for name in (state.file, *(each.file for each in state.elsewhere())):
         if not is_data_name(name):
             yield f"{name!r} is not the name of a data file of the run"
-    for each in state.borrowed.values():
+    for each in state.elsewhere():
         yield from _bad_counts({f"size of {each.file}": each.bytes})
     yield from _bad_counts({f"size of {state.file}": state.bytes, "left out": state.left_out})
     for name, digest in (*state.digests.items(), *state.rebuilt.items()):
         if not _DIGEST.fullmatch(digest):
             yield f"the digest of {name!r}: expected 32 hexadecimal digits, found {digest[:40]!r}"
-    missing = state.borrowed.keys() - state.digests.keys()
+    missing = (state.borrowed.keys() | state.packed.keys()) - state.digests.keys()
     if missing:
-        yield f"{min(missing)!r} is borrowed and has no digest"
+        yield f"{min(missing)!r} is borrowed or packed and has no digest"
+    yield from _packed_troubles(state)
     yield from _tree_troubles(state.tree)
+
+
+def _packed_troubles(state: SavedState) -> Iterator[str]:
+    """Unpacking takes memory that no file shows: it stays in proportion to the files."""
+    both = state.borrowed.keys() & state.packed.keys()
+    if both:
+        yield f"{min(both)!r} is borrowed and packed"
+    for name, each in state.packed.items():
+        yield from _bad_counts({f"size of {name!r}": each.size})
+        if each.width not in WIDTHS:
+            yield f"{name!r} has elements of {each.width} bytes"
+        if not 1 <= len(each.layers) <= MOST_LAYERS:
+            yield f"{name!r} lies in {len(each.layers)} layers, expected 1 to {MOST_LAYERS}"
+        for layer in each.layers:
+            if each.size > MOST_TIMES * layer.bytes:
+                yield f"{name!r} is {each.size} bytes in {layer.file}, which has {layer.bytes}"
+    files = {each.file: each.bytes for pack in state.packed.values() for each in pack.layers}
+    claimed = sum(each.size for each in set(state.packed.values()))
+    if claimed > MOST_TIMES * sum(files.values()):
+        yield f"{claimed} bytes are packed in files of {sum(files.values())}"
 
 
 def _tree_troubles(tree: StateTree) -> Iterator[str]:

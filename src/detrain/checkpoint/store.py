@@ -5,7 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-from detrain.checkpoint.durable import STAGED, ignore, is_spare, sync_directory, write_durably
+from detrain.checkpoint.durable import (
+    PACKING,
+    STAGED,
+    ignore,
+    is_spare,
+    sync_directory,
+    write_durably,
+)
 from detrain.checkpoint.format import ArrayBytes, encode_header, read_arrays
 from detrain.checkpoint.protected import protected, protecting
 from detrain.checkpoint.regular import read_regular, regular_size
@@ -110,5 +117,6 @@ class LocalStore:
         over. Only the owner of the run may call it, when nothing is being written.
         """
         self._spare = None
-        for path in self.folder.glob(f"*{STAGED}"):
-            path.unlink()
+        for ending in (STAGED, PACKING):
+            for path in self.folder.glob(f"*{ending}"):
+                path.unlink(missing_ok=True)

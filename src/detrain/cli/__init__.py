@@ -8,6 +8,7 @@ import click
 
 from detrain import __version__
 from detrain.cli.check import check
+from detrain.cli.compact import compact
 from detrain.cli.explain import explain
 from detrain.cli.export import export
 from detrain.cli.keep import keep, unkeep
@@ -27,7 +28,7 @@ def commands() -> None:
     """Training that can be killed and goes on to the same bits."""
 
 
-for command in (run, check, explain, prove, runs, show, log, keep, unkeep, export):
+for command in (run, check, explain, prove, runs, show, log, keep, unkeep, compact, export):
     commands.add_command(command)
 
 

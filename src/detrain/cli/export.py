@@ -14,12 +14,13 @@ import click
 
 from detrain.capture.forms import FORMS
 from detrain.capture.sound import check_tree
-from detrain.checkpoint.commit import manifest_steps, read_checkpoint, verified_arrays
+from detrain.checkpoint.commit import manifest_steps, read_checkpoint
 from detrain.checkpoint.durable import write_durably
 from detrain.checkpoint.format import ArrayBytes, encode_header
 from detrain.checkpoint.manifest import SavedState
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import UsageError
+from detrain.errors import DamagedCheckpoint, UsageError
 from detrain.runs.choose import find_run
 from detrain.runs.looking import looking_at
 
@@ -55,14 +56,13 @@ def export(
     written; nothing of the program is run.
     """
     store = LocalStore(find_run(looking_at(root, run, arrays=True), run).checkpoints)
-    at, state = _state(store, run, step)
+    at = _step(store, run, step)
     form = kind or _kind(target)
     if all_ and (chosen is not None or form == "hf"):
         raise UsageError("--all goes with neither --object nor a hf folder: leave one out")
     if target.exists() and not force:
         raise UsageError(f"{target} is there already: choose another path, or --force")
-    check_tree(state.tree, FORMS, state.file)
-    arrays = verified_arrays(store, state)
+    state, arrays = _read(store, at)
     torch_side: Any = importlib.import_module("detrain.frameworks.torch.export")
     files: Any = importlib.import_module("detrain.frameworks.torch.files")
     left_out: tuple[str, ...] = ()
@@ -93,14 +93,29 @@ def export(
         print(f"not plain data, and left out: {', '.join(left_out)}")
 
 
-def _state(store: LocalStore, run: str, step: int | None) -> tuple[int, SavedState]:
-    """The state at the innermost loop of a checkpoint."""
+def _step(store: LocalStore, run: str, step: int | None) -> int:
+    """The step that is asked for, if there is a checkpoint of it."""
     steps = manifest_steps(store)
     at = step if step is not None else (steps[-1] if steps else None)
     if at is None or at not in steps:
         have = ", ".join(map(str, steps)) or "none"
         raise UsageError(f"run {run!r} has no checkpoint of step {step}; there are: {have}")
-    return at, read_checkpoint(store, at).levels[-1].state
+    return at
+
+
+def _read(store: LocalStore, step: int) -> tuple[SavedState, dict[str, memoryview]]:
+    """The state at the innermost loop of a checkpoint, verified.
+
+    If it is compacted just now, its files are others a moment later.
+    """
+    while True:
+        state = read_checkpoint(store, step).levels[-1].state
+        check_tree(state.tree, FORMS, state.file)
+        try:
+            return state, verified_arrays(store, state)
+        except DamagedCheckpoint:
+            if read_checkpoint(store, step).levels[-1].state == state:
+                raise
 
 
 def _kind(target: Path) -> str:

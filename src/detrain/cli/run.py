@@ -11,6 +11,7 @@ import click
 from detrain import __version__
 from detrain.analysis.analyse import analyse
 from detrain.analysis.project import Project, read_project
+from detrain.checkpoint.packing import require_zstd
 from detrain.errors import DetrainError, ProgramTooLarge, UsageError
 from detrain.instrument.hook import Instrument
 from detrain.plan import Plan
@@ -41,6 +42,8 @@ __all__ = ["run"]
 @click.option("--grace", metavar="Ns", help="Time to save and end after a SIGTERM [30s].")
 @click.option("--keep", type=int, metavar="K", help="How many checkpoints are kept [3].")
 @click.option("--keep-every", type=int, metavar="N", help="Also keep one for every N steps.")
+@click.option("--compact", is_flag=True, help="Store older checkpoints in less room (zstandard).")
+@click.option("--snapshot-memory", metavar="SIZE", help="Most memory that a copy may take [full].")
 @click.option("--digest-every", type=int, metavar="N", help="Steps between state digests [100].")
 @click.option(
     "--runs", "root", metavar="DIR", help="Folder or s3://… of runs [.detrain or DETRAIN_RUNS]."
@@ -48,6 +51,9 @@ __all__ = ["run"]
 @click.option("--no-plan", is_flag=True, help="Save all that is reachable, needed or not.")
 @click.option("--audit", is_flag=True, help="Watch after every checkpoint what it left out.")
 @click.option("--unordered", is_flag=True, help="Give results of pools as they are done.")
+@click.option(
+    "--one-stream", is_flag=True, help="Iterable datasets give what they give without workers."
+)
 @click.option("--quiet", is_flag=True, help="Say nothing but what needs attention.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -65,11 +71,14 @@ def run(
     grace: str | None,
     keep: int | None,
     keep_every: int | None,
+    compact: bool,
+    snapshot_memory: str | None,
     digest_every: int | None,
     root: str | None,
     no_plan: bool,
     audit: bool,
     unordered: bool,
+    one_stream: bool,
     quiet: bool,
 ) -> None:
     """Run SCRIPT with ARGS. The same command line resumes an unfinished run, and otherwise starts a
@@ -92,12 +101,22 @@ def run(
         version=__version__,
         address=runs_address(root),
     )
-    options = Options(quiet=quiet, use_plan=not no_plan, audit=audit, unordered=unordered).typing(
+    if compact:
+        require_zstd("--compact")
+    options = Options(
+        quiet=quiet,
+        use_plan=not no_plan,
+        audit=audit,
+        unordered=unordered,
+        one_stream=one_stream,
+        compact=compact,
+    ).typing(
         save_every=save_every,
         budget=budget,
         grace=grace,
         keep=keep,
         keep_every=keep_every,
+        snapshot_memory=snapshot_memory,
         digest_every=digest_every,
         seed=seed,
     )

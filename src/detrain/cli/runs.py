@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from detrain.report.sizes import time_text
 from detrain.runs.choose import all_runs, runs_address, runs_root
 from detrain.runs.folder import summary
 from detrain.runs.looking import looking_at
@@ -40,7 +40,7 @@ def runs(root: str | None, as_json: bool) -> None:
             str(run["steps"]),
             str(len(run["checkpoints"])),
             ", ".join(f"at {step}" for step in run["resumes"]) or "–",
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"])),
+            time_text(run["created"], "%Y-%m-%d %H:%M"),
             " ".join((run["script"], *run["argv"])),
         )
     Console(highlight=False).print(table)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.text import Text
 
+from detrain.report.sizes import size_text, time_text
 from detrain.runs.choose import find_run
 from detrain.runs.folder import summary
 from detrain.runs.looking import looking_at
@@ -43,7 +43,7 @@ def _rows(run: dict[str, Any]) -> list[tuple[str, str]]:
         ("status", run["status"]),
         ("command", " ".join((run["script"], *run["argv"]))),
         ("seed", str(run["seed"])),
-        ("began", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run["created"]))),
+        ("began", time_text(run["created"], "%Y-%m-%d %H:%M:%S")),
         ("steps", str(run["steps"])),
         ("resumed", ", ".join(f"at step {step}" for step in run["resumes"]) or "never"),
     ]
@@ -67,16 +67,8 @@ def _labelled(label: str, lines: list[str]) -> list[tuple[str, str]]:
 def _checkpoint(found: dict[str, Any]) -> str:
     if "damaged" in found:
         return f"step {found['step']}: damaged ({found['damaged']})"
-    when = time.strftime("%H:%M:%S", time.localtime(found["created"]))
-    left_out = f" ({_size(found['left_out'])} not needed)" if found["left_out"] else ""
+    when = time_text(found["created"], "%H:%M:%S")
+    left_out = f" ({size_text(found['left_out'])} not needed)" if found["left_out"] else ""
+    compacted = ", compacted" if found["compacted"] else ""
     names = "".join(f", kept as {name!r}" for name in found["names"])
-    return f"step {found['step']}, {_size(found['bytes'])}{left_out}, {when}{names}"
-
-
-def _size(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "KB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
+    return f"step {found['step']}, {size_text(found['bytes'])}{left_out}{compacted}, {when}{names}"

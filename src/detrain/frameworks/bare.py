@@ -31,6 +31,9 @@ class Bare:
     def prepare(self) -> None:
         """There are no algorithms to choose from."""
 
+    def have_one_stream(self) -> None:
+        """There are no streams."""
+
     def release(self) -> None:
         """Nothing to undo."""
 
@@ -69,7 +72,7 @@ class Bare:
         """There are no loaders."""
         raise TypeError(type(owner))
 
-    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
+    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], bool] | None:
         """There are no graphs."""
         return None
 

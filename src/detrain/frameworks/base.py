@@ -129,6 +129,9 @@ class Framework(Protocol):
     def prepare(self) -> None:
         """Choose deterministic algorithms, and make the framework's loaders `Positioned`."""
 
+    def have_one_stream(self) -> None:
+        """From now on, have streams give what they give without workers; `release` undoes it."""
+
     def release(self) -> None:
         """Undo `prepare`."""
 
@@ -162,10 +165,11 @@ class Framework(Protocol):
     def new_iterator(self, owner: Any, state: Mapping[str, Any]) -> Any:
         """A loader's iterator that is where `state` says."""
 
-    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
+    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], bool] | None:
         """Have `used` called if a backward pass goes through the graph of an array.
 
-        Gives what ends the watch; None if the array has no graph.
+        Gives what ends the watch, and says whether the graph is still there; None if the array has
+        no graph, or one that can't be used any more.
         """
 
     def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:

@@ -27,13 +27,17 @@ if TYPE_CHECKING:
 
     from detrain.frameworks.base import Framework
 
-__all__ = ["Held", "Holdings", "look", "put_text", "text_of"]
+__all__ = [
+    "MOST", "Held", "Holdings", "as_written", "is_own", "is_own_file", "look", "put_text",
+    "text_of", "walk",
+]  # fmt: skip
 
 _PLAIN: frozenset[type] = frozenset(
     {int, float, complex, str, bytes, bytearray, bool, type(None), range, slice, type(...)}
 )
+_OURS = str(Path(__file__).parent.parent)
 _MANY = 64
-_MOST = 200_000
+MOST = 200_000
 
 
 @dataclass(frozen=True)
@@ -59,28 +63,40 @@ class Holdings:
         return any(tuple(map(id, fields.values())) != seen for fields, seen in self.fields)
 
 
-def look(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> Holdings:
-    """All generators that the roots hold; `without` are objects that are not looked into."""
+def walk(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> Iterator[tuple[str, Any]]:
+    """All that the roots hold, each once, by path, up to a great number.
+
+    Not looked into are `without`, and generators of random numbers.
+    """
     frameworks = find.loaded()
     seen = {id(obj) for obj in without}
     alive: list[Any] = []
-    held: list[Held] = []
-    fields: list[tuple[dict[str, Any], tuple[int, ...]]] = []
     queue = deque(roots.items())
-    while queue and len(seen) < _MOST:
+    while queue and len(alive) < MOST:
         path, obj = queue.popleft()
         if type(obj) in _PLAIN or id(obj) in seen:
             continue
         seen.add(id(obj))
         alive.append(obj)  # an object that dies would leave its number to another one
+        yield path, obj
+        if not any(each.is_generator(obj) for each in frameworks):
+            queue.extend(_inside(path, obj))
+
+
+def look(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> Holdings:
+    """All generators that the roots hold; `without` are objects that are not looked into."""
+    frameworks = find.loaded()
+    held: list[Held] = []
+    fields: list[tuple[dict[str, Any], tuple[int, ...]]] = []
+    count = 0
+    for path, obj in walk(roots, without):
+        count += 1
         owner = next((each for each in frameworks if each.is_generator(obj)), None)
         if owner is not None:
             held.append(Held(path, xxhash.xxh3_64_intdigest(path.encode()), obj, owner))
-            continue
-        if not isinstance(obj, type | ModuleType) and isinstance(own := _fields(obj), dict):
+        elif not isinstance(obj, type | ModuleType) and isinstance(own := _fields(obj), dict):
             fields.append((own, tuple(map(id, own.values()))))
-        queue.extend(_inside(path, obj))
-    return Holdings(tuple(held), tuple(fields), complete=not queue)
+    return Holdings(tuple(held), tuple(fields), complete=count < MOST)
 
 
 def text_of(held: Held) -> str:
@@ -125,7 +141,7 @@ def _inside(path: str, obj: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(obj, FunctionType):
         yield from _of_function(path, obj)
     elif isinstance(obj, type):
-        if _is_own(obj):
+        if is_own(obj):
             yield from ((f"{path}.{name}", value) for name, value in vars(obj).items())
     elif isinstance(obj, staticmethod | classmethod):
         yield path, obj.__func__
@@ -145,7 +161,7 @@ def _of_object(path: str, obj: Any) -> Iterator[tuple[str, Any]]:
                 yield f"{path}.{slot}", object.__getattribute__(obj, slot)
             except AttributeError:
                 continue
-        if _is_own(kind):
+        if is_own(kind):
             yield f"{kind.__qualname__}", kind
 
 
@@ -157,13 +173,13 @@ def _of_function(path: str, function: FunctionType) -> Iterator[tuple[str, Any]]
             continue  # not bound yet
     yield from ((f"{path}<{n}>", value) for n, value in enumerate(function.__defaults__ or ()))
     yield from ((f"{path}<{n}>", v) for n, v in (function.__kwdefaults__ or {}).items())
-    if not _is_own(function):
+    if not is_own(function):
         return
     names = _names(function.__code__)
     for name in names:
         value = function.__globals__.get(name)
         if isinstance(value, ModuleType):
-            if _is_own_file(getattr(value, "__file__", None)):
+            if is_own_file(getattr(value, "__file__", None)):
                 inner = vars(value)
                 yield from ((f"{name}.{n}", inner[n]) for n in names if n in inner)
         elif value is not None:
@@ -213,22 +229,28 @@ def _name(key: Any) -> str:
 def _library_folders() -> tuple[str, ...]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     # What stands before a library's functions while a run is on leads to all of DETrain.
-    ours = str(Path(__file__).parent.parent)
-    return tuple(sorted({ours, *(sysconfig.get_paths()[name] for name in names)}))
+    return tuple(sorted({_OURS, *(sysconfig.get_paths()[name] for name in names)}))
 
 
 @functools.cache
-def _is_own_file(file: str | None) -> bool:
+def is_own_file(file: str | None) -> bool:
     """Whether a file belongs to the program: it lies in no folder of installed libraries."""
     return file is not None and not file.startswith("<frozen") and not any(
         file.startswith(folder) for folder in _library_folders()
     ) and "site-packages" not in file  # fmt: skip
 
 
-def _is_own(obj: Any) -> bool:
+def as_written(function: FunctionType) -> FunctionType:
+    """A function without what DETrain has put before it."""
+    while function.__code__.co_filename.startswith(_OURS) and hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def is_own(obj: Any) -> bool:
     """Whether a function or class is of the program's own making."""
     if isinstance(obj, FunctionType):
-        return _is_own_file(obj.__code__.co_filename)
+        return is_own_file(as_written(obj).__code__.co_filename)
     functions = (each for each in vars(obj).values() if isinstance(each, FunctionType))
     first = next(functions, None)
-    return first is not None and _is_own(first) and not obj.__module__.startswith("detrain.")
+    return first is not None and is_own(first) and not obj.__module__.startswith("detrain.")

@@ -75,10 +75,44 @@ class Pusher:
             raise RunLocked(self._run, "another process, which took it over from the store")
         if step is not None:
             self._upload(manifest, self._outbox / Path(manifest).name, synced, there)
+        self._push_compacted(step, synced, there)
         self._exchange_protected(there)
         self._collect(there, step)
         synced.write()
         return step
+
+    def _push_compacted(self, newest: int | None, synced: Synced, there: dict[str, Found]) -> None:
+        """Older checkpoints that the store has as they were before they were compacted."""
+        for path in present(self._folder, lambda p: step_of(p) in self._in(there) - {newest}):
+            if synced.are_equal(path, there[path]):
+                continue
+            try:
+                step, linked = self._link(path)
+            except FileNotFoundError:
+                continue  # it was given up, or compacted, just now
+            for each in linked:
+                self._upload(each, self._outbox / Path(each).name, synced, there)
+            self._named[step] = {each for each in linked if each != path}
+
+    def _in(self, there: dict[str, Found]) -> set[int | None]:
+        """The steps that the store has."""
+        return {step_of(path) for path in there} - {None}
+
+    def _link(self, path: str) -> tuple[int, list[str]]:
+        """Hold on to a checkpoint: links to its data files, and to its manifest, the last one.
+
+        The manifest is read through its link, because another may take its place meanwhile.
+        """
+        held = self._outbox / Path(path).name
+        held.unlink(missing_ok=True)
+        os.link(self._folder / path, held)
+        manifest = decode_manifest(held.read_bytes(), path)
+        paths = [f"checkpoints/{file}" for file in manifest.data_files()]
+        for each in paths:
+            link = self._outbox / Path(each).name
+            if not link.exists():
+                os.link(self._folder / each, link)
+        return manifest.step, [*paths, path]
 
     def _link_newest(self) -> tuple[int | None, list[str]]:
         """Hold on to the newest checkpoint: links that stay when the run gives it up."""
@@ -91,16 +125,10 @@ class Pusher:
             step = max(step for step in steps if step is not None)
             name = f"checkpoints/{step:010d}.json"
             try:
-                raw = (self._folder / name).read_bytes()
-                manifest = decode_manifest(raw, name)
-                paths = [*(f"checkpoints/{file}" for file in manifest.data_files()), name]
-                for path in paths:
-                    link = self._outbox / Path(path).name
-                    if not link.exists():
-                        os.link(self._folder / path, link)
+                _, paths = self._link(name)
             except FileNotFoundError:
                 continue  # it was given up for a newer one
-            self._named[step] = {f"checkpoints/{file}" for file in manifest.data_files()}
+            self._named[step] = {path for path in paths if path != name}
             return step, paths
 
     def _upload(self, path: str, source: Path, synced: Synced, there: dict[str, Found]) -> None:

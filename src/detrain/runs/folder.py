@@ -125,6 +125,7 @@ def summary(folder: RunFolder) -> dict[str, Any]:
                 "bytes": sum(files.values()),
                 "left_out": manifest.levels[-1].state.left_out,
                 "created": manifest.created,
+                "compacted": any(state.packed for state in manifest.states()),
                 "names": sorted(name for name, at in names.items() if at == step),
             }
         )

@@ -104,6 +104,7 @@ def _open(
         use_plan=options.use_plan,
         mirror=mirror,
         unordered=options.unordered,
+        one_stream=options.one_stream,
     )
     session = Session(opening, options)
     session.attempt.start()
@@ -222,6 +223,7 @@ def run(
     budget: str | None = None,
     keep: int | None = None,
     keep_every: int | None = None,
+    snapshot_memory: str | int | None = None,
     digest_every: int | None = None,
     fresh: bool = False,
     accept_changes: bool = False,
@@ -239,6 +241,7 @@ def run(
         budget=budget,
         keep=keep,
         keep_every=keep_every,
+        snapshot_memory=snapshot_memory,
         digest_every=digest_every,
     )
     if session is None:

@@ -63,6 +63,7 @@ class Opening:
     mirror: Mirror | None = None
     """Brings what is committed to the store that the run lives in."""
     unordered: bool = False
+    one_stream: bool = False
 
     @property
     def plan_digest(self) -> str:
@@ -127,6 +128,7 @@ class Attempt:
         self._pools = Pools(opening.owns, plan, self.attention, unordered=opening.unordered)
         self._frameworks: list[Framework] = []
         self._watch = find.ImportWatch(self._arrived)
+        self._one_stream = opening.one_stream
         self._seed = self.record.seed
         self._seeding = Seeding(self.record.seed) if self.record.overrides else None
 
@@ -344,6 +346,8 @@ class Attempt:
         if framework not in self._frameworks:
             self._frameworks.append(framework)
             framework.prepare()
+            if self._one_stream:
+                framework.have_one_stream()
             if self._files is not None:
                 self._files.watch(framework.writers())
             framework.pin(self._pinned)

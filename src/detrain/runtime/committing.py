@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from detrain.checkpoint.commit import Lent, publish, retire, save_state
+from detrain.checkpoint.commit import Lent, collect, manifest_steps, publish, retire, save_state
 from detrain.checkpoint.copying import Abandoned
 from detrain.checkpoint.manifest import Borrowed, Manifest, SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.writer import Writer
+from detrain.runtime.compacting import Compacting
 
 if TYPE_CHECKING:
     from detrain.checkpoint.retention import Retention
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from detrain.state import Scalar
     from detrain.trace.log import TraceMark
 
-__all__ = ["Committing", "LevelParts", "LoopParts", "Marks", "Order"]
+__all__ = ["Committing", "Learned", "LevelParts", "LoopParts", "Marks", "Order"]
 
 Observed = tuple[tuple[str, "Scalar"], ...]
 
@@ -70,6 +71,18 @@ class LevelParts:
     observed: Observed
 
 
+@dataclass(frozen=True)
+class Learned:
+    """What was seen of the program that later attempts need to know, by the paths of loops.
+
+    Places that its plan leaves out and that are saved all the same, and arrays that are copied at
+    once.
+    """
+
+    kept: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    hasty: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 @dataclass(eq=False)
 class Order:
     """A checkpoint to be written. All of it is as it was at the cut."""
@@ -105,6 +118,7 @@ class Committing:
     ) -> None:
         self._store, self._reached, self._retired = store, reached, retired
         self.writer = Writer()
+        self.compacting = Compacting(store.folder)
         self._failures: list[tuple[int, BaseException]] = []
         self._oldest: Manifest | None = None
         self.newest: int | None = None
@@ -128,18 +142,25 @@ class Committing:
         order: Order,
         sync: Callable[[], None],
         rule: Retention,
-        kept: dict[str, tuple[str, ...]],
+        learned: Learned,
     ) -> None:
         """Publish a checkpoint that was begun. `sync` makes the run's own files durable."""
         order.is_ordered = True
-        self.writer.submit(partial(self._publish, order, sync, rule, kept))
+        self.writer.submit(partial(self._publish, order, sync, rule, learned))
+
+    def save_now(self, state: Snapshot) -> BaseException | None:
+        """Make a state durable, and wait for it; gives the reason if it can't be."""
+        failures: list[BaseException] = []
+        self.writer.submit(partial(self._save_alone, state, failures))
+        self.writer.wait()
+        return failures[0] if failures else None
 
     def publish_if_good(
         self,
         order: Order,
         sync: Callable[[], None],
         rule: Retention,
-        kept: dict[str, tuple[str, ...]],
+        learned: Learned,
     ) -> None:
         """Publish a checkpoint as soon as it is written, unless an array changed under the copy."""
         order.is_ordered = True
@@ -147,7 +168,7 @@ class Committing:
         def published() -> None:
             cut = order.cut
             if cut.saved is not None and (cut.overlap is None or cut.overlap.is_good()):
-                self._publish(order, sync, rule, kept)
+                self._publish(order, sync, rule, learned)
             elif order.failure is not None and not isinstance(order.failure, Abandoned):
                 self._failures.append((order.step, order.failure))
 
@@ -200,6 +221,17 @@ class Committing:
         )
         self._before[order.path] = digests
 
+    def _save_alone(self, state: Snapshot, failures: list[BaseException]) -> None:
+        """Write a state that a later checkpoint may name; those before it may be garbage."""
+        try:
+            if any(each() is None for each in self._saved):
+                collect(self._store, self._published, self._in_use())
+            self._save(state, Lent(self._lent_before()))
+        except (OSError, Abandoned) as error:
+            failures.append(error)
+            state.give_up()
+            state.release()
+
     def _save(self, state: Snapshot, lent: Lent) -> SavedState:
         """A state is written once, however many checkpoints name it."""
         if state.given_up:
@@ -222,19 +254,24 @@ class Committing:
         order: Order,
         sync: Callable[[], None],
         rule: Retention,
-        kept: dict[str, tuple[str, ...]],
+        learned: Learned,
     ) -> None:
         try:
             if order.failure is not None:
                 raise order.failure
             sync()
             self._reached("output-synced")
-            manifest = _manifest(order, kept)
+            manifest = _manifest(order, learned)
             publish(self._store, manifest)
             self.newest = order.step
             self._published[order.step] = manifest
             in_use = self._in_use()
+            if self.compacting.ended():  # manifests have changed
+                self._published = {order.step: manifest}
             self._oldest = retire(self._store, rule, self._reached, self._published, in_use)
+            if rule.compact:
+                history = frozenset(manifest_steps(self._store)[: -rule.last])
+                self.compacting.begin(history, rule.last)
         except (OSError, Abandoned) as error:
             self._failures.append((order.step, error))
 
@@ -245,7 +282,7 @@ class Committing:
         return {file for state in alive if state.saved for file in state.saved.files()}
 
 
-def _manifest(order: Order, kept: dict[str, tuple[str, ...]]) -> Manifest:
+def _manifest(order: Order, learned: Learned) -> Manifest:
     return Manifest(
         step=order.step,
         created=time.time(),
@@ -268,8 +305,9 @@ def _manifest(order: Order, kept: dict[str, tuple[str, ...]]) -> Manifest:
         observed=order.observed,
         journal=order.marks.journal,
         files=order.marks.files,
-        kept=kept,
+        kept=learned.kept,
         answers=order.marks.answers,
+        hasty=learned.hasty,
     )
 
 

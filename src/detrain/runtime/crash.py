@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from detrain.checkpoint.commit import CRASH_POINTS
+from detrain.checkpoint.compaction import COMPACT_POINTS
 from detrain.checkpoint.durable import ignore
 from detrain.errors import UsageError
 
@@ -31,7 +32,7 @@ def crash_point() -> Callable[[str], None]:
         return ignore
     point, _, count = wanted.partition(":")
     file, _, line = point.partition("@")
-    known = point in CRASH_POINTS or point.startswith("step=") or line.isdigit()
+    known = point in (*CRASH_POINTS, *COMPACT_POINTS) or point.startswith("step=") or line.isdigit()
     if not known or not (count or "1").isdigit():
         raise UsageError(
             f"{VARIABLE}: expected step=N, FILE@LINE or one of {', '.join(CRASH_POINTS)}, "

@@ -12,12 +12,17 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from detrain.capture.returning import Present
     from detrain.checkpoint.manifest import SavedLoop, SavedState
     from detrain.checkpoint.snapshot import Snapshot
     from detrain.runtime.advance import Advancing
     from detrain.state import Scalar
 
 __all__ = ["Finished", "Habits", "Level", "flat_observations"]
+
+
+EVERYTHING = "*"
+"""Stands for all arrays."""
 
 
 @dataclass
@@ -41,12 +46,24 @@ class Habits:
     """Whether an iteration after a checkpoint was watched and none of what is left out was read."""
     hasty: set[str] = field(default_factory=set)
     """Arrays that the loop changes before its update: they are copied at once."""
+    present: Present | None = None
+    """What was there when the loop was first entered: what came later must be made on resume."""
     torn: int = 0
     """How many checkpoints had such an array; with the second one all are copied at once."""
     left_at: int = -1
     """The last checkpoint before one that was left to a loop inside."""
     full: bool = False
     """Whether a loop around a cut needs all state, though its plan has few places for it."""
+
+    @property
+    def in_haste(self) -> tuple[str, ...]:
+        """What is copied at once from now on, to be kept for later attempts."""
+        return (*sorted(self.hasty), *([EVERYTHING] if self.torn > 1 else []))
+
+    def hurry(self, places: tuple[str, ...]) -> None:
+        """Go on with what an earlier attempt has learned."""
+        self.hasty = {*places} - {EVERYTHING}
+        self.torn = 2 if EVERYTHING in places else min(1, len(places))
 
 
 @dataclass

@@ -13,6 +13,7 @@ from detrain.checkpoint.policy import (
     parse_span,
 )
 from detrain.checkpoint.retention import Retention
+from detrain.checkpoint.streaming import parse_memory
 from detrain.errors import UsageError
 
 __all__ = ["DEFAULT_SAVE_EVERY", "Options"]
@@ -31,6 +32,10 @@ class Options:
     """Seconds from being asked to end to ending, saved or not."""
     keep: int = 3
     keep_every: int | None = None
+    compact: bool = False
+    """Whether checkpoints that are kept besides the last ones are stored in less room."""
+    snapshot_memory: int | None = None
+    """Bytes that a copy of the state may take; a larger one is written while the program waits."""
     digest_every: int = 100
     quiet: bool = False
     use_plan: bool = True
@@ -39,6 +44,8 @@ class Options:
     """Whether that is watched after every checkpoint, rather than after a loop's first."""
     unordered: bool = False
     """Whether pools give results as they are done; this one may change the bits of a program."""
+    one_stream: bool = False
+    """Whether iterable datasets give what they give without workers; so may this one."""
     typed: frozenset[str] = frozenset()
     """Options typed on the command line: what the program asks for changes others only."""
 
@@ -51,7 +58,7 @@ class Options:
     @property
     def retention(self) -> Retention:
         """Which checkpoints are kept."""
-        return Retention(self.keep, self.keep_every)
+        return Retention(self.keep, self.keep_every, self.compact)
 
     def asked(self, **wanted: str | int | None) -> Options:
         """With what a program asks for, where it asks and nothing else was typed."""
@@ -73,6 +80,8 @@ class Options:
                 changes[name] = parse_budget(str(value))
             elif name == "grace":
                 changes[name] = parse_span(str(value), "grace")
+            elif name == "snapshot_memory":
+                changes[name] = parse_memory(str(value))
             elif name in ("keep", "keep_every", "digest_every"):
                 least = 0 if name == "digest_every" else 1
                 if int(value) < least:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from operator import is_
 from types import FrameType
 from typing import Any
 
@@ -188,9 +189,27 @@ class Roots:
             ) from None
 
 
-def _modules(owns: Owns) -> dict[str, MutableMapping[str, Any]]:
-    """The global names of the program's modules; the script's come first."""
-    found: dict[str, MutableMapping[str, Any]] = {}
+_Names = dict[str, MutableMapping[str, Any]]
+
+_judged: tuple[Owns | None, list[Any], _Names] = None, [], {}
+"""What `_modules` found for the modules that were loaded when it was asked last."""
+
+
+def _modules(owns: Owns) -> _Names:
+    """The global names of the program's modules; the script's come first.
+
+    There are thousands of modules, and mostly the same ones as at the last checkpoint.
+    """
+    global _judged
+    loaded, (before, known, found) = list(sys.modules.values()), _judged
+    if before is not owns or len(known) != len(loaded) or not all(map(is_, known, loaded)):
+        found = _own_modules(owns)
+        _judged = owns, loaded, found
+    return found
+
+
+def _own_modules(owns: Owns) -> _Names:
+    found: _Names = {}
     files = ((name, getattr(module, "__file__", None)) for name, module in _all_modules())
     own = [name for name, file in files if isinstance(file, str) and owns(file)]
     seen: set[int] = set()

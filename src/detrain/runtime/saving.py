@@ -13,15 +13,16 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.policy import Cost
 from detrain.checkpoint.snapshot import Snapshot
+from detrain.checkpoint.streaming import LiveSnapshot
 from detrain.frameworks import find
-from detrain.runtime.committing import Committing, LevelParts, LoopParts, Marks, Order
+from detrain.runtime.committing import Committing, Learned, LevelParts, LoopParts, Marks, Order
 from detrain.runtime.level import flat_observations
 from detrain.runtime.planned import GRADIENTS
 from detrain.runtime.watch import Verdict
@@ -42,13 +43,15 @@ _LONG = 2.0
 
 def obstacle(
     level: Level,
-    known: dict[tuple[str, ...], dict[str, object]],
+    known: Mapping[tuple[str, ...], Mapping[str, object]],
+    moving: Mapping[tuple[str, ...], Sequence[object]],
     is_thin: Callable[[Level], bool],
 ) -> str | None:
     """Why no checkpoint may be taken at the head of this loop; None if one may.
 
-    All that any loop declared must be reachable from here, and the way back here must be kept. An
-    empty text is a reason that will pass by itself.
+    All that any loop declared must be reachable from here, so must be the generators that move with
+    the iterables of loops inside, and the way back here must be kept. An empty text is a reason
+    that will pass by itself.
     """
     reachable = {id(value) for value in level.objects().values()}
     for path, declared in known.items():
@@ -58,6 +61,14 @@ def obstacle(
                     f"{name!r}, which the loop {' '.join(path)} declared, is not declared by "
                     f"the loop {level.site} (line {level.line}) or around it"
                 )
+    path = level.path()
+    for inner, generators in moving.items():
+        inside = inner[: len(path)] == path != inner
+        if inside and any(id(generator) not in reachable for generator in generators):
+            return (
+                f"what the loop {' '.join(inner)} goes through has a random generator of its own, "
+                f"which is not declared by the loop {level.site} (line {level.line}) around it"
+            )
     tasks = idle.settle()
     if tasks:
         return (
@@ -204,6 +215,17 @@ class Saving:
         began = self._clock()
         self._committing.begin(order)
         self._behind += self._clock() - began
+        if isinstance(order.cut, LiveSnapshot):
+            self.wait()  # it is the program's own memory that is written
+
+    def write_now(self, snapshot: Snapshot) -> bool:
+        """Make a state around a cut durable before the program goes on; False if it can't be."""
+        began = self._clock()
+        error = self._committing.save_now(snapshot)
+        self._stall += self._clock() - began
+        if error is not None:
+            self._say(f"the state around a loop could not be written: {error}. {self._left}")
+        return error is None
 
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint."""
@@ -222,9 +244,11 @@ class Saving:
         If the iteration has nothing to tell about it, it is published as soon as it is written.
         """
         held = self.held
-        if held is not None and held.level is level and held.watch.is_quiet:
+        if held is None or held.level is not level or level.habits.nests is not False:
+            return  # a loop inside may take a checkpoint of the same step, and a smaller one
+        if held.watch.is_quiet:
             committing, options = self._committing, self.options
-            committing.publish_if_good(held.order, sync, options.retention, self._kept())
+            committing.publish_if_good(held.order, sync, options.retention, self._learned())
 
     def confirm(self, level: Level, sync: Callable[[], None]) -> None:
         """An iteration has gone well: publish what was held at its head.
@@ -243,7 +267,7 @@ class Saving:
             self._stall += held.order.cut.overlap.copying.waited
             self._behind += held.order.cut.overlap.copying.behind
         if not held.order.is_ordered:
-            self._committing.publish(held.order, sync, self.options.retention, self._kept())
+            self._committing.publish(held.order, sync, self.options.retention, self._learned())
         self.last_step, self._last_time = held.order.step, self._clock()
 
     def tell(self) -> None:
@@ -252,6 +276,9 @@ class Saving:
         for step, error in committing.tell():
             self._lost += 1
             self._say(f"the checkpoint of step {step} could not be written: {error}. {self._left}")
+        if committing.compacting.trouble:
+            self._say(f"older checkpoints were not compacted: {committing.compacting.trouble}")
+            committing.compacting.trouble = ""
         if self._behind > _LONG and self.options.save_every.steps is not None:
             self._say(
                 f"training waits for checkpoints to be written ({_LONG:.0f} s so far): they are "
@@ -272,6 +299,7 @@ class Saving:
         """Give up what is held, and wait until the rest is published."""
         self._abandon()
         self.wait()
+        self._committing.compacting.stop()
         self.tell()
         self._store.sweep()
         if self._lost:
@@ -318,10 +346,16 @@ class Saving:
         habits.audited = habits.audited or good
         return good
 
-    def _kept(self) -> dict[str, tuple[str, ...]]:
-        """What the plan was wrong about, by the paths of loops."""
-        found = {" ".join(path): tuple(sorted(each.kept)) for path, each in self._habits.items()}
-        return {path: places for path, places in sorted(found.items()) if places}
+    def _learned(self) -> Learned:
+        """What later attempts need to know."""
+
+        def known(what: Callable[[Habits], Iterable[str]]) -> dict[str, tuple[str, ...]]:
+            found = {
+                " ".join(path): tuple(sorted(what(each))) for path, each in self._habits.items()
+            }
+            return {path: places for path, places in sorted(found.items()) if places}
+
+        return Learned(known(lambda habits: habits.kept), known(lambda habits: habits.in_haste))
 
     def release(self) -> None:
         """No longer hold a checkpoint, because another is taken.

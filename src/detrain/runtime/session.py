@@ -66,6 +66,8 @@ class Session:
         self._habits: dict[tuple[str, ...], Habits] = {}
         for path, places in (manifest.kept if manifest is not None else {}).items():
             self._habits[tuple(path.split(" "))] = Habits(kept=set(places))
+        for path, places in (manifest.hasty if manifest is not None else {}).items():
+            self._habits.setdefault(tuple(path.split(" ")), Habits()).hurry(places)
         self._saving = Saving(
             self.attempt.store, options, opening.reached,
             self.attempt.attention, self.attempt.discard, self._habits,
@@ -74,8 +76,9 @@ class Session:
         plan = known if options.use_plan else Planned(None)
         self._states = States(
             opening.owns, self.attempt.store, plan, known,
-            self.attempt.attention, self.attempt.verified,
+            self.attempt.attention, self.attempt.verified, self._saving.write_now,
         )  # fmt: skip
+        self._states.limit = options.snapshot_memory
         self.signals = Signals(options.grace, self.attempt.attention, self._out_of_grace)
         self._started = False
         self._base = Level("", None, None, {}, Habits(nests=True))
@@ -84,6 +87,8 @@ class Session:
         self._free: Level | None = None
         self._final = ""
         self._known: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._moving: dict[tuple[str, ...], list[Any]] = {}
+        """Generators that move with what a loop goes through, by the paths of declared loops."""
         self._values: dict[str, str] = {}
         self._place = _here()
 
@@ -93,6 +98,7 @@ class Session:
         """Go on with other options."""
         self.options, self._digest_every = options, options.digest_every
         self._saving.use(options)
+        self._states.limit = options.snapshot_memory
 
     def declare(self, objects: Mapping[str, Any]) -> None:
         """Objects that the whole run reaches."""
@@ -245,6 +251,8 @@ class Session:
     ) -> Iterator[Any]:
         try:
             source = level.source = advancing(iterable)
+            if not level.whole:
+                self._moving[level.path()] = source.generators()
             if isinstance(saved, SavedLoop):
                 if saved.exit is not None:
                     self._states.put_back(level, saved.exit)
@@ -409,7 +417,7 @@ class Session:
 
     def _take(self, level: Level) -> bool:
         """Copy a checkpoint, if one may be taken here."""
-        reason = obstacle(level, self._known, self._states.is_thin)
+        reason = obstacle(level, self._known, self._moving, self._states.is_thin)
         if reason is not None:
             if reason and not level.habits.nests:
                 self.attempt.attention(f"no checkpoint can be taken: {reason}")
@@ -427,6 +435,15 @@ class Session:
                 )
                 self._states.give_up(level)
                 return True
+        lost = self._states.lost(level, walked)
+        if lost is not None:
+            self.attempt.attention(
+                f"no checkpoint can be taken: {lost.path} is {lost.name}, which {lost.why}. It "
+                f"came to be in the loop {level.site} (line {level.line}), and a resumed run could "
+                "not make it anew. Make it before the loop"
+            )
+            self._states.give_up(level)
+            return True
         self._saving.release()
         audit = self._audit(level) if watched else None
         overlap = level.head.overlap if isinstance(level.head, Snapshot) else None

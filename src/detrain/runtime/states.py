@@ -15,12 +15,14 @@ from detrain.capture.anchors import is_field, root_of
 from detrain.capture.content import digest_live
 from detrain.capture.frames import is_plain
 from detrain.capture.restore import restore
+from detrain.capture.returning import Lost, Returning
 from detrain.capture.walk import Aside, Walked, walk
 from detrain.checkpoint.buffers import Arena
-from detrain.checkpoint.commit import verified_arrays
 from detrain.checkpoint.manifest import SavedState
+from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.snapshot import Snapshot, digest_leaves, take, take_overlapped
 from detrain.checkpoint.store import LocalStore
+from detrain.checkpoint.streaming import take_live
 from detrain.errors import DamagedCheckpoint, ResumeMismatch
 from detrain.frameworks.base import Still
 from detrain.frameworks.find import reposition
@@ -39,7 +41,8 @@ class States:
 
     `plan` says what is left out of checkpoints, `known` what no digest of a whole run counts: with
     `--no-plan` the first is empty and the second is not, so that the digests are equal. `verified`
-    are arrays of saved states, by file, that need not be verified again.
+    are arrays of saved states, by file, that need not be verified again. `write` makes a snapshot
+    durable at once, and says whether it could.
     """
 
     def __init__(
@@ -50,12 +53,16 @@ class States:
         known: Planned,
         say: Callable[[str], None],
         verified: Mapping[str, dict[str, memoryview]],
+        write: Callable[[Snapshot], bool],
     ) -> None:
         self._owns, self._store, self._say = owns, store, say
-        self._verified = verified
+        self._verified, self._write = verified, write
         self._plan, self._known = plan, known
         self.surroundings = Surroundings()
         self._has_opaque = False
+        self._returning = Returning(owns)
+        self.limit: int | None = None
+        """Bytes that a copy may take; a larger state is written where it lies."""
         self._arena = Arena()
         self._again: tuple[tuple[str, ...], Again] = (), Again(owns)
 
@@ -66,6 +73,8 @@ class States:
         if self._has_opaque or level.habits.nests is None:
             walked = self._walk(level, self._cut(level))
             level.opaque = self.opaque_in(walked)
+            present = self._returning.present(walked.tree, walked)
+            level.habits.present = level.habits.present or present
             level.made = _made(walked, _digests(walked))
             self._note_fields(level, level.made)
 
@@ -80,16 +89,22 @@ class States:
         """
         self._note_order(level)
         walked, digests, cut = self._walk_cut(level, thorough)
-        level.head = take_overlapped(
-            walked.tree,
-            walked.leaves,
-            digests,
-            gradients=cut is None or not cut.gradients,
-            left_out=walked.left_out,
-            arena=self._arena,
-            still=self._still(level, walked),
-            thorough=thorough,
-        )
+        gradients = cut is None or not cut.gradients
+        if self._is_too_large(walked):
+            level.head = take_live(
+                walked.tree, walked.leaves, digests, gradients=gradients, left_out=walked.left_out
+            )
+        else:
+            level.head = take_overlapped(
+                walked.tree,
+                walked.leaves,
+                digests,
+                gradients=gradients,
+                left_out=walked.left_out,
+                arena=self._arena,
+                still=self._still(level, walked),
+                thorough=thorough,
+            )
         # A loop inside may be the innermost of the next checkpoint, before this one is confirmed.
         level.way = self._way(level) if level.habits.nests is not False else None
         return walked
@@ -108,6 +123,13 @@ class States:
                 found.append(still)
         return found
 
+    def lost(self, level: Level, walked: Walked) -> Lost | None:
+        """Something of a state that a resumed run could not make anew; None if there is nothing."""
+        present = level.habits.present
+        if present is None:
+            return None
+        return next(self._returning.lost(walked, present), None)
+
     def give_up(self, level: Level) -> None:
         """No checkpoint comes of what was copied at a loop's head."""
         if isinstance(level.head, Snapshot):
@@ -123,14 +145,23 @@ class States:
             cut = self._cut(level)
             # Only the head of an innermost loop is watched for what becomes of gradients.
             walked = self._walk(level, None if cut is None else cut.with_gradients())
-            digests = _digests(walked)
-            level.head = take(
-                walked.tree,
-                walked.leaves,
-                digests,
-                left_out=walked.left_out,
-                arena=self._arena,
-            )
+            level.head = self._taken(walked, _digests(walked))
+
+    def _is_too_large(self, walked: Walked) -> bool:
+        return self.limit is not None and sum(leaf.nbytes for leaf in walked.leaves) > self.limit
+
+    def _taken(self, walked: Walked, digests: dict[str, str] | None = None) -> Snapshot | None:
+        """Copy what was walked; what is too large for that is written, or None if it can't be."""
+        if self._is_too_large(walked):
+            live = take_live(walked.tree, walked.leaves, digests, left_out=walked.left_out)
+            return live if self._write(live) else None
+        return take(
+            walked.tree,
+            walked.leaves,
+            digests,
+            left_out=walked.left_out,
+            arena=self._arena,
+        )
 
     def _way(self, level: Level) -> Snapshot | None:
         """Copy what the way to a loop inside this one reads; None if the plan can't tell."""
@@ -143,12 +174,11 @@ class States:
             level.habits.full = True
             return None
         walked = walk({**roots.own, **found}, self._owns)
-        return take(walked.tree, walked.leaves, left_out=walked.left_out, arena=self._arena)
+        return self._taken(walked)
 
-    def copy_all(self, level: Level) -> Snapshot:
-        """Copy all that is reachable at a loop."""
-        walked = self._walk(level, None)
-        return take(walked.tree, walked.leaves, arena=self._arena)
+    def copy_all(self, level: Level) -> Snapshot | None:
+        """Copy all that is reachable at a loop; None if it is too large, and can't be written."""
+        return self._taken(self._walk(level, None))
 
     def opaque_in(self, state: Walked | Snapshot | SavedState) -> dict[str, str]:
         """What of a state can't be captured, with digests of it."""
@@ -304,6 +334,7 @@ class States:
     def put_back(self, level: Level, saved: SavedState) -> None:
         """Give the program the state that it had at this loop."""
         arrays = self._verified.get(saved.file) or verified_arrays(self._store, saved)
+        level.habits.present = level.habits.present or self._returning.present(saved.tree)
         roots = Roots.of(level, self._owns)
         where = f"the loop {level.site} at line {level.line}"
         captured = {name for name, _ in saved.tree.roots}

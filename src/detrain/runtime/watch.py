@@ -26,7 +26,7 @@ class Verdict:
     """What turned out. A checkpoint of which anything is said here is not published."""
 
     graphs: tuple[str, ...] = ()
-    """Arrays whose autograd graph was used across the checkpoint."""
+    """Arrays whose autograd graph was used across the checkpoint, or may be yet."""
     gradients: str = ""
     """What was done with a gradient that was left out."""
     reads: tuple[Read, ...] = ()
@@ -49,11 +49,12 @@ class Watch:
         """`may_stay` are gradients that nothing touches: these are cleared later."""
         self._used: list[str] = []
         self._audit, self._overlap = audit, overlap
-        self._ends: list[Callable[[], None]] = []
+        self._ends: list[tuple[str, Callable[[], bool]]] = []
+        self._carried = walked.carried
         for leaf in walked.graphs:
             end = leaf.framework.watch_graph(leaf.array, partial(self._used.append, leaf.name))
             if end is not None:
-                self._ends.append(end)
+                self._ends.append((leaf.name, end))
         arrays: dict[str, list[Any]] = {}
         frameworks = {}
         for leaf in walked.gradients:
@@ -77,9 +78,10 @@ class Watch:
     def end(self) -> Verdict:
         """No longer watch; what was seen."""
         reads = self._audit.stop() if self._audit is not None else ()
-        for end in self._ends:
-            end()
+        # One that is still there may be used in an iteration to come.
+        still = [name for name, end in self._ends if end() and name in self._carried]
+        used = tuple(dict.fromkeys([*self._used, *still]))
         gradients = [end() for end in self._gradients]
         changed = self._overlap.end() if self._overlap is not None else ()
         self._audit, self._ends, self._gradients, self._overlap = None, [], [], None
-        return Verdict(tuple(self._used), next(filter(None, gradients), ""), reads, changed)
+        return Verdict(used, next(filter(None, gradients), ""), reads, changed)

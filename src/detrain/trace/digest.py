@@ -14,11 +14,18 @@ import xxhash
 from detrain.state import Node, decode_scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from detrain.state import Ref, Scalar, StateTree
 
-__all__ = ["Places", "digest_array", "digest_positions", "digest_state", "digest_text"]
+__all__ = [
+    "Places",
+    "digest_array",
+    "digest_pieces",
+    "digest_positions",
+    "digest_state",
+    "digest_text",
+]
 
 _canonical = msgspec.json.Encoder(order="deterministic")
 
@@ -36,6 +43,14 @@ class Places(Protocol):
 def digest_array(data: memoryview | bytes | bytearray) -> str:
     """The digest of an array's bytes."""
     return xxhash.xxh3_128_hexdigest(data)
+
+
+def digest_pieces(pieces: Iterable[bytes]) -> str:
+    """The digest of an array that comes in pieces."""
+    running = xxhash.xxh3_128()
+    for piece in pieces:
+        running.update(piece)
+    return running.hexdigest()
 
 
 def digest_text(*parts: bytes) -> str:

@@ -95,4 +95,47 @@ def _says_unordered(node: ast.Call) -> bool:
     )
 
 
-RULES = (sets, directories, completion)
+def streams(subject: Subject) -> Iterator[Diagnostic]:
+    """DT204: an iterable dataset, loaded by several workers."""
+    classes = {node.name: node for node, _ in subject.nodes if isinstance(node, ast.ClassDef)}
+    kinds = {
+        name
+        for name in classes
+        for each in _lineage(name, classes)
+        if any(ast.unparse(base).endswith("IterableDataset") for base in each.bases)
+    }
+    for name, _, node, scope in subject.source.lowered.calls if kinds else ():
+        given = {each.arg: each.value for each in node.keywords}
+        first = node.args[0] if node.args else given.get("dataset")
+        workers = given.get("num_workers")
+        few = isinstance(workers, ast.Constant) and workers.value in (0, 1)
+        if name != "torch.utils.data.DataLoader" or first is None or workers is None or few:
+            continue
+        made = {
+            key.rpartition(".")[2] for kind, key in subject.tags(first, scope) if kind == "instance"
+        }
+        if isinstance(first, ast.Call) and isinstance(first.func, ast.Name):
+            made.add(first.func.id)
+        for kind in sorted(made & kinds):
+            texts = map(ast.unparse, _lineage(kind, classes))
+            asks = "worker_init_fn" in given or any("get_worker_info" in text for text in texts)
+            message = (
+                f"how {kind} is split among workers depends on their number"
+                if asks
+                else f"each worker gives all elements of {kind}, which does not ask who it is"
+            )
+            yield Diagnostic("DT204", message, subject.span(node, scope.module.path))
+
+
+def _lineage(name: str, classes: dict[str, ast.ClassDef]) -> list[ast.ClassDef]:
+    """A class and those of the project that it comes from."""
+    todo, found = [name], dict[str, ast.ClassDef]()
+    while todo:
+        each = todo.pop()
+        if each in classes and each not in found:
+            found[each] = classes[each]
+            todo += map(ast.unparse, classes[each].bases)
+    return list(found.values())
+
+
+RULES = (sets, directories, completion, streams)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from detrain import rng
-from detrain.frameworks.torch import following, generators, loader, tensors
+from detrain.frameworks.torch import following, generators, graphs, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
 from detrain.frameworks.torch.still import StillTensors
 
@@ -79,6 +79,10 @@ class Torch:
         _set_deterministic(True, warn_only=True)
         _deterministic.fill_uninitialized_memory = False
         loader.install()
+
+    def have_one_stream(self) -> None:
+        """Have iterable datasets give what they give without workers."""
+        loader.install(one_stream=True)
 
     def release(self) -> None:
         """Put the program's own choices back."""
@@ -154,13 +158,9 @@ class Torch:
         made.set_state(state)
         return made
 
-    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], None] | None:
+    def watch_graph(self, obj: Any, used: Callable[[], None]) -> Callable[[], bool] | None:
         """Watch the node that made a tensor."""
-        if obj.grad_fn is None:
-            return None
-        handle = obj.grad_fn.register_prehook(lambda _: used())
-        end: Callable[[], None] = handle.remove
-        return end
+        return graphs.watch(obj, used)
 
     def watch_gradients(self, arrays: Iterable[Any], *, may_stay: bool) -> Callable[[], str]:
         """Watch backward passes, optimizers, and what is left in the end."""

@@ -1,4 +1,4 @@
-"""What a loader's workers run: samples, batches and streams whose draws are keyed.
+"""What a loader's workers run: samples and batches whose draws are keyed.
 
 An index goes to a worker as a `Task` that says what the draws are for: the seed of the epoch, the
 number of the batch, and for each sample how often it came before. `KeyedDataset` loads and collates
@@ -15,18 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
-from torch.utils.data import Dataset, IterableDataset, Subset, get_worker_info
+from torch.utils.data import Dataset, Subset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 
 from detrain.frameworks.keyer import Keyer
 from detrain.rng import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-__all__ = ["KeyedDataset", "KeyedStart", "KeyedStream", "Task", "given_back", "sampler_address"]
+__all__ = [
+    "COLLATE", "STREAM", "Circumstances", "KeyedDataset", "KeyedStart", "Task", "given_back",
+    "sampler_address",
+]  # fmt: skip
 
-_SAMPLE, _PLACE, _BATCH, _COLLATE, _SAMPLER, _START, _STREAM = range(1, 8)
+_SAMPLE, _PLACE, _BATCH, COLLATE, _SAMPLER, _START, STREAM = range(1, 8)
 """Streams: what is drawn for a sample, for the place of one that is no number, and so on."""
 
 _WORD = (1 << 64) - 1
@@ -136,7 +139,7 @@ class KeyedDataset(Dataset[Any]):
         else:
             address = _sample_address(task, 0, task.indices)
             data = keyer.do(address, operator.getitem, self.dataset, task.indices)
-        keyer.at(Address(seed, _COLLATE, 0, task.number))
+        keyer.at(Address(seed, COLLATE, 0, task.number))
         return self.collate(data)
 
 
@@ -169,89 +172,38 @@ def given_back(data: Any) -> Any:
     return data
 
 
-class KeyedStream(IterableDataset[Any]):
-    """An iterable dataset whose draws for an element are keyed by its number in its worker."""
-
-    def __init__(
-        self, dataset: Any, collate: Callable[[Any], Any], seed: int, start: tuple[int, int]
-    ) -> None:
-        self.dataset, self.collate, self.seed = dataset, collate, seed
-        self._circumstances = Circumstances.now()
-        self._keyer: Keyer | None = None
-        self.given, self.collations = start
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_keyer": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._circumstances.apply()
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-    def __iter__(self) -> Iterator[Any]:
-        elements = self._keyed(0, iter, self.dataset)
-        while True:
-            try:
-                element = self._keyed(self.given + 1, next, elements)
-            except StopIteration:
-                return
-            self.given += 1
-            yield element
-
-    def collated(self, data: Any) -> Any:
-        """The program's `collate_fn`, keyed by the number of the batch in its worker."""
-        self.collations += 1
-        return self._keyed(self.collations, self.collate, data, stream=_COLLATE)
-
-    def _keyed(
-        self, number: int, work: Callable[..., Any], *given: Any, stream: int = _STREAM
-    ) -> Any:
-        info = get_worker_info()
-        worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
-        keyer, address = self._keyer, Address(self.seed, stream, worker, number, workers)
-        if keyer is None:
-            self._keyer = keyer = Keyer({"dataset": self.dataset, "collate_fn": self.collate})
-            if info is not None:
-                keyer.begin()
-        if info is not None:
-            keyer.at(address)
-            return work(*given)
-        keyer.begin()
-        try:
-            keyer.at(address)
-            return work(*given)
-        finally:
-            keyer.end()
-
-
 class KeyedStart:
     """The first thing that a worker does: the program's `worker_init_fn`, keyed.
 
-    All workers draw the same in it. It sees the program's own dataset.
+    All workers draw the same in it. It sees the program's own dataset. If a stream is `whole`, each
+    worker is told that it is the only one.
     """
 
-    def __init__(self, start: Callable[[int], Any] | None, seed: int) -> None:
-        self.start, self.seed = start, seed
+    def __init__(
+        self, start: Callable[[int], Any] | None, seed: int, *, whole: bool = False
+    ) -> None:
+        self.start, self.seed, self.whole = start, seed, whole
 
     def __call__(self, worker: int) -> None:
         info: Any = get_worker_info()
         wrapped = info.dataset
-        torch_worker._worker_info = _info_with(info, wrapped.dataset, self.seed)
+        told: dict[str, Any] = {"dataset": wrapped.dataset, "seed": self.seed}
+        if self.whole:
+            wrapped.worker, wrapped.workers = info.id, info.num_workers
+            told |= {"id": 0, "num_workers": 1}
+        torch_worker._worker_info = _info_with(info, told)
         if self.start is not None:
             keyer = Keyer({"dataset": wrapped.dataset, "worker_init_fn": self.start})
             keyer.begin()
             try:
                 keyer.at(Address(self.seed, _START))
-                self.start(worker)
+                self.start(0 if self.whole else worker)
             finally:
                 keyer.end()
 
 
-def _info_with(info: Any, dataset: Any, seed: int) -> Any:
-    """What a worker knows of itself, with the program's dataset, and a seed that all share."""
+def _info_with(info: Any, told: dict[str, Any]) -> Any:
+    """What a worker knows of itself, with some of it told otherwise."""
     fields = getattr(type(info), "__dataclass_fields__", None)
     names = fields if fields is not None else [n for n in vars(info) if not n.startswith("_")]
-    known = {name: getattr(info, name) for name in names}
-    return type(info)(**{**known, "dataset": dataset, "seed": seed})
+    return type(info)(**{**{name: getattr(info, name) for name in names}, **told})

@@ -23,7 +23,8 @@ from torch.utils.hooks import RemovableHandle
 from detrain.frameworks import held
 from detrain.frameworks.find import positions_now, reposition
 from detrain.frameworks.torch.indices import Indices
-from detrain.frameworks.torch.keyed import KeyedDataset, KeyedStart, KeyedStream, given_back
+from detrain.frameworks.torch.keyed import KeyedDataset, KeyedStart, given_back
+from detrain.frameworks.torch.streams import Judgement, KeyedStream, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,9 +39,13 @@ STANDING = (_BaseDataLoaderIter, RemovableHandle)
 _plain_iter: Callable[[DataLoader[Any]], Iterator[Any]] = DataLoader.__iter__
 
 
-def install() -> None:
+def install(*, one_stream: bool = False) -> None:
     """Make `iter(loader)` give a `LoaderIterator`, in the whole process."""
-    DataLoader.__iter__ = _begin  # type: ignore[method-assign, assignment]
+
+    def begin(loader: DataLoader[Any]) -> LoaderIterator:
+        return LoaderIterator(loader, one_stream=one_stream)
+
+    DataLoader.__iter__ = begin  # type: ignore[method-assign, assignment]
 
 
 def uninstall() -> None:
@@ -48,17 +53,14 @@ def uninstall() -> None:
     DataLoader.__iter__ = _plain_iter  # type: ignore[method-assign, assignment]
 
 
-def _begin(loader: DataLoader[Any]) -> LoaderIterator:
-    return LoaderIterator(loader)
-
-
 class LoaderIterator:
     """Torch's iterator over a loader, and the way to be further on in it.
 
     Torch's is made when the first batch is asked for: with workers, it asks the sampler at once.
+    With `one_stream`, a stream gives what it gives without workers, however many there are.
     """
 
-    def __init__(self, loader: DataLoader[Any]) -> None:
+    def __init__(self, loader: DataLoader[Any], *, one_stream: bool = False) -> None:
         self.loader = loader
         self.produced = 0
         self.by_index = not isinstance(loader.dataset, IterableDataset)
@@ -69,6 +71,12 @@ class LoaderIterator:
         self._indices: Indices | None = None
         self._stream: KeyedStream | None = None
         self._saved: dict[int, str] = {}
+        pipe = isinstance(loader.dataset, IterDataPipe)
+        self._judgement = (
+            Judgement(whole=False, indexed=False)
+            if self.by_index or pipe
+            else judge(loader, one_stream=one_stream)
+        )
         self._make()
         _ITERATORS.add(self)
 
@@ -135,6 +143,7 @@ class LoaderIterator:
             "begun_at": self._indices.begun_at if self._indices is not None else None,
             "own": list(self._own_made_at),
             "streams": {str(at): text for at, text in self._saved.items()},
+            "shared": [self._judgement.whole, self._judgement.indexed],
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -148,6 +157,7 @@ class LoaderIterator:
             held.put_text(each, text)
         if self.loader.persistent_workers:
             self.loader._iterator = None
+        self._judgement = self._judgement.agreeing_with(*state["shared"])
         reposition(made_at)
         try:
             self._make()
@@ -178,6 +188,9 @@ class LoaderIterator:
         load = getattr(self.loader.dataset, "load_state_dict", None)
         text, self._saved = saved.get(str(skip)), {}
         if text is None or self.loader.num_workers or not callable(load):
+            if self._judgement.whole:
+                self._start = 0, skip  # its workers begin there
+                return
             for _ in range(skip):
                 next(self)
             return
@@ -234,15 +247,7 @@ class LoaderIterator:
         # Batches that come as they are ready would come in another order each time.
         replaced = {"worker_init_fn": start, "in_order": True}
         if self._indices is None:
-            if loader.num_workers > 1:
-                _say_once(
-                    "an iterable dataset is split by its workers: its elements, and what is drawn "
-                    "for them, depend on num_workers. With a Dataset (__getitem__ and __len__) "
-                    "they do not"
-                )
-            stream = KeyedStream(loader.dataset, loader.collate_fn, self._seed, self._start)
-            self._stream = stream
-            return {**replaced, "dataset": stream, "collate_fn": stream.collated}
+            return {**replaced, **self._stream_replacements()}
         batched = loader._auto_collation
         return {
             **replaced,
@@ -250,6 +255,17 @@ class LoaderIterator:
             "dataset": KeyedDataset(loader.dataset, loader.collate_fn, batched=batched),
             "collate_fn": given_back,
         }
+
+    def _stream_replacements(self) -> dict[str, Any]:
+        loader, judgement = self.loader, self._judgement
+        if judgement.notice:
+            _say_once(judgement.notice)
+        size = loader.batch_size if loader._auto_collation else None
+        self._stream = stream = KeyedStream(
+            loader.dataset, loader.collate_fn, self._seed, judgement, size or 1, self._start
+        )
+        start = KeyedStart(loader.worker_init_fn, self._seed, whole=judgement.whole)
+        return {"dataset": stream, "collate_fn": stream.collated, "worker_init_fn": start}
 
 
 def _takes_up(iterator: Any, indices: Indices | None) -> bool:

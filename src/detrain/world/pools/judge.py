@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from detrain.plan import Plan
 
-__all__ = ["Judge", "Verdict", "functions_in", "is_own", "name_of"]
+__all__ = ["Judge", "Verdict", "functions_in", "is_own", "name_of", "place_of"]
 
 Verdict = Literal["turn", "trial", "free"]
 
@@ -35,6 +35,8 @@ class Judge:
         self._reaches: dict[str, bool] = {}
         self._trials: dict[str, int] = {}
         self._drew: set[str] = set()
+        self._suspected: dict[str, int] = {}
+        self._acquitted: set[str] = set()
 
     def judge(self, function: Any) -> Verdict:
         """What a task with this function has to do."""
@@ -43,16 +45,29 @@ class Judge:
             return "turn"
         return "trial" if self._trials.get(name, 0) < _TRIALS else "free"
 
-    def tried(self, function: Any, *, drew: bool) -> None:
-        """A task of a function on trial is over."""
+    def tried(self, function: Any, *, drew: bool) -> bool:
+        """A task of a function on trial is over; gives whether it drew, and had run free before."""
         name = name_of(function)
         self._trials[name] = self._trials.get(name, 0) + 1
         if drew:
             self._drew.add(name)
+        return drew and name in self._suspected
+
+    def suspect(self, function: Any) -> None:
+        """Something was drawn beside a free task, by it or by others: try another one of its kind.
+
+        The first times that happens, and then ever more rarely: mostly it is the main thread.
+        """
+        name = name_of(function)
+        self._suspected[name] = count = self._suspected.get(name, 0) + 1
+        if not count & count - 1 and name not in self._acquitted:
+            self._trials[name] = _TRIALS - 1
 
     def acquit(self, function: Any) -> None:
         """A function on trial waits for others: its tasks can't take turns."""
-        self._trials[name_of(function)] = _TRIALS
+        name = name_of(function)
+        self._trials[name] = _TRIALS
+        self._acquitted.add(name)
 
     def _may_draw(self, name: str, function: Any) -> bool:
         if not self._draws:
@@ -141,6 +156,13 @@ def _closed_over(function: FunctionType) -> list[Any]:
 def is_own(function: Any, owns: Callable[[str], bool]) -> bool:
     """Whether a callable is, or holds, a function of the program's."""
     return any(owns(each.__code__.co_filename) for each in functions_in(function))
+
+
+def place_of(function: Any) -> str:
+    """Where a callable stands in the program."""
+    for each in functions_in(function):
+        return f"{each.__code__.co_filename}:{each.__code__.co_firstlineno}"
+    return "?"
 
 
 def name_of(function: Any) -> str:

@@ -19,8 +19,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from detrain.frameworks import find
 from detrain.world.pools.drawing import Drawing, drawing
-from detrain.world.pools.judge import Judge, name_of
+from detrain.world.pools.judge import Judge, name_of, place_of
 from detrain.world.pools.task import running
 
 if TYPE_CHECKING:
@@ -85,13 +86,18 @@ class _Turn:
 class _Free:
     """A task that does not draw: calls of pools in it are keyed all the same."""
 
-    def __init__(self, function: Any, keys: Keys) -> None:
-        self._function, self._keys = function, keys
+    def __init__(self, function: Any, keys: Keys, judge: Judge) -> None:
+        self._function, self._keys, self._judge = function, keys, judge
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do it."""
-        with running(self._keys):
-            return self._function(*args, **kwargs)
+        before = [each.stand() for each in find.loaded()]
+        try:
+            with running(self._keys):
+                return self._function(*args, **kwargs)
+        finally:
+            if before != [each.stand() for each in find.loaded()]:
+                self._judge.suspect(self._function)
 
 
 class Turns:
@@ -108,7 +114,7 @@ class Turns:
 
     def free(self, function: Any, keys: Keys) -> Callable[..., Any]:
         """A task that is done side by side with others."""
-        return _Free(function, keys)
+        return _Free(function, keys, self._judge)
 
     def take(
         self, pool: Any, function: Any, keys: Keys, start: Callable[[Any, bool], Handle]
@@ -126,8 +132,13 @@ class Turns:
         else:
             with self._lock:
                 handle = self._attend(turn, start(turn, False), function, verdict)
-        if verdict == "trial":
-            self._judge.tried(function, drew=turn.drew)
+        if verdict == "trial" and self._judge.tried(function, drew=turn.drew):
+            self._say(
+                f"{name_of(function)} ({place_of(function)}) is a task of a thread pool that draws "
+                "random numbers, though its first tasks did not. What it drew until now was not "
+                "keyed, and was mixed with what other threads drew. From now on its tasks take "
+                "turns. Draw in the first tasks too, or from generators that detrain.key gives"
+            )
         return handle.of
 
     def _attend(self, turn: _Turn, handle: Handle, function: Any, verdict: str) -> Handle:

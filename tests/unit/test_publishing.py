@@ -1,4 +1,4 @@
-"""A checkpoint of which the iteration has nothing to tell is published while it runs."""
+"""When a checkpoint is published, and at which loops one may be taken."""
 
 from __future__ import annotations
 
@@ -62,3 +62,21 @@ def test_it_waits_where_the_iteration_may_speak_against_it(tmp_path, how):
     trained(tmp_path, body)
     # What is changed by hand is copied at once after the first time, and published then.
     assert seen == ([False] * 3 if how.startswith("a graph") else [False, True, True])
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_around_a_loader_its_generator_has_to_be_declared(tmp_path, declared):
+    order = torch.Generator().manual_seed(1)
+    loader = torch.utils.data.DataLoader(torch.arange(6.0), shuffle=True, generator=order)
+    weight, carried = torch.ones(1, requires_grad=True), []
+    named = {"weight": weight, "carried": carried} | ({"order": order} if declared else {})
+    options = {"save_every": 1, "digest_every": 0, "keep": 99}
+    with detrain.run(name="run", seed=1, runs=tmp_path, **options) as run:
+        for _ in run.loop(range(3), **named):
+            carried[:] = [weight * 1.0]
+            for x in run.loop(loader, **named):
+                # A graph that crosses each head leaves checkpoints to the loop around.
+                carried[:] = [carried[0] * x]
+            carried[0].sum().backward()
+    found = [path.name for path in (tmp_path / "run" / "checkpoints").glob("*.json")]
+    assert bool(found) == declared, found
