@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -76,6 +77,30 @@ def test_a_forked_process_dies_of_it_as_ever(signals):
     time.sleep(0.1)
     os.kill(pid, signal.SIGTERM)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
+
+
+def test_a_forked_process_dies_of_it_without_running_any_python(signals):
+    pid = os.fork()
+    if pid == 0:
+        # As in a wait that began right after the signal came: no handler in Python would run.
+        ctypes.PyDLL(None).sleep(20)
+        os._exit(0)
+    time.sleep(0.1)
+    began = time.monotonic()
+    os.kill(pid, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
+    assert time.monotonic() - began < 10
+
+
+def test_a_forked_process_has_the_handlers_of_the_program(signals):
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(20)
+        os._exit(0)
+    time.sleep(0.1)
+    os.kill(pid, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 
 
 def test_what_the_program_set_stays_when_we_go():

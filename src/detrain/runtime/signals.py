@@ -9,10 +9,12 @@ stays the newest.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -74,9 +76,21 @@ class Signals:
 
         signal.signal = setting
         signal.getsignal = getting
+        _standing.add(self)
+
+    def _forked(self) -> None:
+        """In a child: what the program would have there, at once.
+
+        A handler in Python runs when the interpreter gets to it. A worker that waits for a lock
+        would never end by a signal that came right before.
+        """
+        for number, before in self._before.items():
+            with contextlib.suppress(ValueError):  # forked in the midst of something, by a library
+                self._plain["signal"](number, self._theirs.get(number, before))
 
     def stop(self) -> None:
         """Put everything back; handlers that the program set stay."""
+        _standing.discard(self)
         for name, plain in self._plain.items():
             setattr(signal, name, plain)
         self._plain = {}
@@ -105,12 +119,9 @@ class Signals:
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         theirs = self._theirs.get(number)
-        if os.getpid() != self._owner:  # a process that was forked with our handlers
-            if callable(theirs):
-                theirs(number, frame)
-            else:
-                signal.signal(number, self._before.get(number, signal.SIG_DFL))
-                os.kill(os.getpid(), number)
+        if os.getpid() != self._owner:  # a child that nobody told that it is one
+            self._forked()
+            os.kill(os.getpid(), number)
             return
         if theirs is not signal.SIG_IGN:
             self._note(number, ends=number == signal.SIGTERM and not callable(theirs))
@@ -133,3 +144,14 @@ class Signals:
             self._expired()
             time.sleep(0)
             self._leave(EXIT_CODE)
+
+
+_standing: weakref.WeakSet[Signals] = weakref.WeakSet()
+
+
+def _tell_child() -> None:
+    for each in list(_standing):
+        each._forked()
+
+
+os.register_at_fork(after_in_child=_tell_child)
