@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
 from detrain.runtime.signals import EXIT_CODE, Signals
+
+STATUS = Path("/proc/self/status")
 
 
 @pytest.fixture
@@ -78,13 +81,13 @@ def test_a_forked_process_dies_of_it_as_ever(signals):
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="asks Linux")
+@pytest.mark.skipif(not STATUS.exists(), reason="asks Linux")
 def test_a_forked_process_dies_of_it_without_running_any_python(signals):
     """A handler in Python would not run in a wait that began right after the signal came."""
     pid = os.fork()
     if pid == 0:
-        with open("/proc/self/status") as status:
-            caught = next(line.split()[1] for line in status if line.startswith("SigCgt"))
+        lines = STATUS.read_text().splitlines()
+        caught = next(line.split()[1] for line in lines if line.startswith("SigCgt"))
         os._exit(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
