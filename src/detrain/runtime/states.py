@@ -23,7 +23,7 @@ from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.snapshot import Snapshot, digest_leaves, take, take_overlapped
 from detrain.checkpoint.store import LocalStore
 from detrain.checkpoint.streaming import take_live
-from detrain.errors import DamagedCheckpoint, ResumeMismatch
+from detrain.errors import DamagedCheckpoint, ResumeMismatch, UncapturableState
 from detrain.frameworks.base import Still
 from detrain.frameworks.find import reposition
 from detrain.runtime.level import Level
@@ -73,10 +73,18 @@ class States:
         if self._has_opaque or level.habits.nests is None:
             walked = self._walk(level, self._cut(level))
             level.opaque = self.opaque_in(walked)
-            present = self._returning.present(walked.tree, walked)
-            level.habits.present = level.habits.present or present
+            if level.habits.present is None:
+                everything = self._everything(level) or walked
+                level.habits.present = self._returning.present(everything.tree, everything)
             level.made = _made(walked, _digests(walked))
             self._note_fields(level, level.made)
+
+    def _everything(self, level: Level) -> Walked | None:
+        """What there is, dead names included: on resume they lead to it, too."""
+        try:
+            return self._walk(level, None)
+        except UncapturableState:
+            return None
 
     def check(self, level: Level) -> None:
         """What can't be captured is said now, not an hour later."""
