@@ -478,3 +478,12 @@ def test_a_new_view_of_memory_that_the_program_built_again_shares_it():
     with torch.no_grad():
         live.weight.fill_(3)
     assert found["a_state"]["weight"].tolist() == [[3, 3], [3, 3]]
+
+
+def test_what_only_the_program_can_define_is_left_out_by_every_name_that_it_has():
+    def inside():
+        return 1
+
+    tree = walk({"m/one": inside, "m/other": inside}).tree
+    left = restore(tree, {}, {}.__getitem__, optional=lambda _: True)
+    assert left == {}

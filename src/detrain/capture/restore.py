@@ -153,9 +153,11 @@ class Restore:
         if ref in self._under_way:
             raise DamagedCheckpoint(path, f"a {node.form} that can't change holds itself")
         self._under_way.add(ref)
-        keep = live is not _NONE and (form.mutable or self._is_same(form, node, live, path))
-        made = live if keep else self.checked(path, lambda: form.make(node, self, path))
-        self._under_way.discard(ref)
+        try:
+            keep = live is not _NONE and (form.mutable or self._is_same(form, node, live, path))
+            made = live if keep else self.checked(path, lambda: form.make(node, self, path))
+        finally:
+            self._under_way.discard(ref)  # another root may ask for it again
         self._made[ref] = made
         if node.array is not None:
             self._sharing.setdefault(node.array.storage, made)
