@@ -143,10 +143,16 @@ class Committing:
         sync: Callable[[], None],
         rule: Retention,
         learned: Learned,
+        *,
+        if_good: bool = False,
     ) -> None:
-        """Publish a checkpoint that was begun. `sync` makes the run's own files durable."""
+        """Publish a checkpoint that was begun. `sync` makes the run's own files durable.
+
+        If it is not known yet whether an array changed under the copy, only `if_good`.
+        """
         order.is_ordered = True
-        self.writer.submit(partial(self._publish, order, sync, rule, learned))
+        published = partial(self._publish, order, sync, rule, learned)
+        self.writer.submit(partial(self._if_good, order, published) if if_good else published)
 
     def save_now(self, state: Snapshot) -> BaseException | None:
         """Make a state durable, and wait for it; gives the reason if it can't be."""
@@ -154,25 +160,6 @@ class Committing:
         self.writer.submit(partial(self._save_alone, state, failures))
         self.writer.wait()
         return failures[0] if failures else None
-
-    def publish_if_good(
-        self,
-        order: Order,
-        sync: Callable[[], None],
-        rule: Retention,
-        learned: Learned,
-    ) -> None:
-        """Publish a checkpoint as soon as it is written, unless an array changed under the copy."""
-        order.is_ordered = True
-
-        def published() -> None:
-            cut = order.cut
-            if cut.saved is not None and (cut.overlap is None or cut.overlap.is_good()):
-                self._publish(order, sync, rule, learned)
-            elif order.failure is not None and not isinstance(order.failure, Abandoned):
-                self._failures.append((order.step, order.failure))
-
-        self.writer.submit(published)
 
     def resumed(self, manifest: Manifest) -> None:
         """The run goes on from this checkpoint: what it has need not be written again."""
@@ -274,6 +261,13 @@ class Committing:
                 self.compacting.begin(history, rule.last)
         except (OSError, Abandoned) as error:
             self._failures.append((order.step, error))
+
+    def _if_good(self, order: Order, published: Callable[[], None]) -> None:
+        cut = order.cut
+        if cut.saved is not None and (cut.overlap is None or cut.overlap.is_good()):
+            published()
+        elif order.failure is not None and not isinstance(order.failure, Abandoned):
+            self._failures.append((order.step, order.failure))
 
     def _in_use(self) -> set[str]:
         """Files of states that are durable, and that a later checkpoint may still name."""

@@ -247,8 +247,8 @@ class Saving:
         if held is None or held.level is not level or level.habits.nests is not False:
             return  # a loop inside may take a checkpoint of the same step, and a smaller one
         if held.watch.is_quiet:
-            committing, options = self._committing, self.options
-            committing.publish_if_good(held.order, sync, options.retention, self._learned())
+            retention, learned = self.options.retention, self._learned()
+            self._committing.publish(held.order, sync, retention, learned, if_good=True)
 
     def confirm(self, level: Level, sync: Callable[[], None]) -> None:
         """An iteration has gone well: publish what was held at its head.
