@@ -16,7 +16,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev check
-	@$(BIN)/pytest -q -n 2 -m slow
+	@$(BIN)/pytest -q -n 2 --dist worksteal -m slow
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check --quiet .
