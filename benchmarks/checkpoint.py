@@ -508,7 +508,7 @@ def measure(
         for name in who:
             try:
                 block = measured(training, name, every, steps)
-            except UsageError as error:
+            except (UsageError, ValueError) as error:  # this one can not be used here
                 console.print(f"{name}, every {every}: {error}", style="yellow")
                 continue
             after = measured(training, "plain", every, steps)
