@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from detrain.frameworks.torch.graphs import watch
 
@@ -31,6 +32,40 @@ def test_one_that_can_be_used_again_is():
     loss.backward()
     assert seen == [1]
     assert end()
+
+
+def test_nothing_is_computed_again_to_find_out():
+    calls = []
+
+    def part(x):
+        calls.append(1)
+        return WEIGHT(x).pow(2)
+
+    x = torch.ones(2, 3, requires_grad=True)
+    loss = checkpoint(part, x, use_reentrant=False).mean()
+    assert watch(loss, lambda: None) is not None
+    assert len(calls) == 1
+    loss.backward()
+    assert watch(loss, pytest.fail) is None
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return 2 * gradient + 0 * x
+
+
+def test_functions_of_the_program_are_asked_too():
+    loss = Doubled.apply(torch.ones(1, requires_grad=True))
+    assert watch(loss, lambda: None) is not None
+    loss.backward()
+    assert watch(loss, pytest.fail) is None
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -51,14 +51,8 @@ def _is_spent(root: Any) -> bool:
     while todo and len(seen) < _MANY:
         node = todo.pop()
         kind: Any = type(node)
-        for name in _buffers(kind):
-            try:
-                getattr(node, name)
-            except RuntimeError as error:
-                if "freed" in str(error):
-                    return True
-            except Exception:
-                continue  # it does not say
+        if any(_is_freed(node, *names) for names in _buffers(kind)):
+            return True
         for below, _ in node.next_functions:
             if below is not None and below not in seen:
                 seen.add(below)
@@ -66,8 +60,25 @@ def _is_spent(root: Any) -> bool:
     return False
 
 
+def _is_freed(node: Any, raw: str, unpacked: str) -> bool:
+    """Whether what a node saved under some name is freed; False if that can't be told."""
+    try:
+        saved = getattr(node, raw)
+        # To unpack it may run the program: a part of the forward pass that is computed again.
+        for each in saved if isinstance(saved, tuple) else (saved,):
+            if each.unpack_hook is not None:
+                return False
+        getattr(node, unpacked)
+    except RuntimeError as error:
+        return "freed" in str(error)
+    except AttributeError:  # a torch that does not say whether there is a hook
+        return False
+    return False
+
+
 @cache
-def _buffers(kind: type[Any]) -> tuple[str, ...]:
-    """The names by which a node of a class gives out what it has saved."""
-    saved = [name for name in dir(kind) if name.startswith("_saved_")]
-    return (*saved, "saved_tensors") if hasattr(kind, "saved_tensors") else tuple(saved)
+def _buffers(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    """The names by which a node of a class gives out what it has saved, packed and not."""
+    packed = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+    names = [(name, name.removeprefix("_raw")) for name in packed]
+    return tuple((name, plain if hasattr(kind, plain) else plain[1:]) for name, plain in names)
