@@ -46,6 +46,7 @@ import torch.distributed.checkpoint as dcp
 from rich.console import Console
 from rich.table import Table
 from torch import nn
+from torch.distributed.checkpoint import _async_process_executor
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType, AsyncSaveResponse
 
@@ -273,6 +274,8 @@ def saved_by_dcp(**options: Callable[[], Any]) -> Blocked:
             pending.result()
         if "async_stager" in given:
             given["async_stager"].close()
+        # DETrain makes no checkpoints while there are processes that could not be brought back.
+        _async_process_executor._CHECKPOINT_PROCESS = None
 
     return block
 
@@ -335,6 +338,8 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
     ):
         looped(run, training, steps, body)
         found.end(steps)
+    if not taken and every:
+        raise RuntimeError("DETrain made no checkpoint: see `detrain show`")
     if taken:
         found.stalls.append((between + waited[0]) / len(taken))
 

@@ -43,6 +43,15 @@ def test_generators_of_a_key_are_independent_objects():
     assert one.random() == other.random() != one.random()
 
 
+def test_the_kinds_of_generators_of_a_key_have_nothing_in_common():
+    one = detrain.key("noise", 7)
+    python = set(one.python().getstate()[1][:624])
+    in_memory = one.torch().get_state()[24 : 24 + 8 * 624].numpy().view(np.uint64)
+    assert len(python & set(in_memory.tolist())) == 0
+    drawn = one.numpy().bit_generator.random_raw(312).view(np.uint32)
+    assert len(set(drawn.tolist()) & (python | set(in_memory.tolist()))) == 0
+
+
 def test_a_part_of_a_key():
     assert detrain.key(1).key("a", 2) == detrain.key(1, "a", 2) != detrain.key(1, "a", 3)
     assert hash(detrain.key(1)) == hash(detrain.key(1))

@@ -67,7 +67,8 @@ class Key:
         return f"Key({', '.join(map(repr, self.words))})"
 
     def _generator(self, framework: Framework) -> Any:
-        return framework.generator_at(self._address)
+        # Each kind has numbers of its own: a program may draw from two of one key.
+        return framework.generator_at(address_of(*self.words, framework.name))
 
 
 def key(*words: int | str | bytes) -> Key:

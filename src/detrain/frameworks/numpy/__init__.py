@@ -14,8 +14,8 @@ from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
 from detrain.frameworks.numpy.keyed import (
     NumpyFollower,
+    fast_fill,
     generator_at,
-    philox_fill,
     rekey,
     stand,
 )
@@ -50,8 +50,8 @@ class Numpy(Bare):
 
     @property
     def fast_words(self) -> Fill:
-        """numpy's own Philox."""
-        return philox_fill()
+        """By numpy's own Philox and SFC64."""
+        return fast_fill()
 
     def prepare(self) -> None:
         """Let generators that the program does not seed take their seed from the run's."""
