@@ -100,8 +100,6 @@ def _digested(arrays: Mapping[str, memoryview]) -> Iterator[tuple[str, str]]:
             yield name, digest_array(data)
     if not large:
         return
-    # The largest first: so the threads end together.
-    large.sort(key=lambda name: -len(arrays[name]))
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
         found = threads.map(digest_array, [arrays[name] for name in large])
         yield from zip(large, found, strict=True)
