@@ -11,7 +11,7 @@ publishing) and by its peers: `torch.save` and safetensors, each with fsync, and
 train the same model in the same process, one after the other in blocks of steps, and in several
 rounds; figures are medians over rounds. Each block is compared with plain ones before and after.
 
-- *lost*: how much longer the steps of a block take than those of the plain block.
+- *lost*: how much longer the median step of a block takes than that of the plain blocks.
 - *stall*: time per checkpoint in which training stands still: in the call that saves, in waiting
   for the checkpoint before, in the head of the loop, before an update that waits for the copy.
 - *durable*: from the moment whose state is saved until a crash can't lose it any more. For DETrain
@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import itertools
 import os
 import platform
 import resource
@@ -150,30 +151,37 @@ class Training:
 class Measured:
     """A block of steps: seconds for each, and what its checkpoints cost."""
 
+    every: int
+    """Steps from one checkpoint to the next; 0 if nobody knows."""
+    warm: int
+    """Steps that are not counted: buffers and files are made in them."""
     seconds: float = 0.0
     cpu: float = 0.0
     steps: int = 0
     stalls: list[float] = field(default_factory=list)
     durable: list[float] = field(default_factory=list)
     saves: int = 0
-    warm: int = 0
-    """Steps that are not counted: buffers and files are made in them."""
-    _began: tuple[float, float] = (0.0, 0.0)
+    _began: list[float] = field(default_factory=list)
+    _cpu: float = 0.0
 
     def at(self, step: int) -> None:
         """A step begins."""
         if step == self.warm:
-            self._began = time.perf_counter(), cpu_seconds()
+            self._cpu = cpu_seconds()
             self.stalls.clear()
             self.durable.clear()
+        if step >= self.warm:
+            self._began.append(time.perf_counter())
 
     def end(self, steps: int) -> None:
         """The last step is done."""
-        self.seconds, self.cpu = (
-            time.perf_counter() - self._began[0],
-            cpu_seconds() - self._began[1],
-        )
+        self.cpu = cpu_seconds() - self._cpu
         self.steps, self.saves = steps - self.warm, len(self.durable) or 1
+        # A step is the median one, so that a mood of the machine does not count for many; from
+        # checkpoint to checkpoint, as one of these steps has it.
+        times = [*self._began, time.perf_counter()][:: self.every or self.steps]
+        self.seconds = statistics.median(b - a for a, b in itertools.pairwise(times))
+        self.seconds /= self.every or self.steps
 
 
 Blocked = Callable[[Training, int, int, Path, Measured], None]
@@ -339,7 +347,7 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
         looped(run, training, steps, body)
         found.end(steps)
     if not taken and every:
-        raise RuntimeError("DETrain made no checkpoint: see `detrain show`")
+        raise UsageError("DETrain made no checkpoint")
     if taken:
         found.stalls.append((between + waited[0]) / len(taken))
 
@@ -492,11 +500,12 @@ class Compared:
 
     block: Measured
     seconds: float
+    """Of a plain step."""
     cpu: float
 
     @property
     def lost(self) -> float:
-        return self.block.seconds / self.block.steps / self.seconds - 1
+        return self.block.seconds / self.seconds - 1
 
     @property
     def cpu_of_a_save(self) -> float:
@@ -517,24 +526,26 @@ def measure(
                 console.print(f"{name}, every {every}: {error}", style="yellow")
                 continue
             after = measured(training, "plain", every, steps)
-            plain_steps = before.steps + after.steps
             compared = Compared(
                 block,
-                (before.seconds + after.seconds) / plain_steps,
-                (before.cpu + after.cpu) / plain_steps,
+                (before.seconds + after.seconds) / 2,
+                (before.cpu + after.cpu) / (before.steps + after.steps),
             )
             before = after
             if number:
                 found[name].append(compared)
                 console.print(
-                    f"  round {number} every {every} {name}: {block.seconds / block.steps:.3f} s "
+                    f"  round {number} every {every} {name}: {block.seconds:.3f} s "
                     f"a step, plain ones {compared.seconds:.3f} s"
                 )
     return {name: blocks for name, blocks in found.items() if blocks}
 
 
 def measured(training: Training, name: str, every: int, steps: int) -> Measured:
-    block = Measured(warm=every + 3 if name != "plain" else 1)
+    if name == "plain":
+        block = Measured(every=1 if every else 0, warm=1)
+    else:
+        block = Measured(every=every, warm=every + 3)
     with tempfile.TemporaryDirectory(prefix="detrain-bench-", dir=".") as folder:
         gc.collect()
         SAVERS[name](training, block.warm + steps, every, Path(folder), block)
@@ -617,7 +628,7 @@ def main() -> None:
         console.print(f"[bold]{title}")
         table: list[list[str]] = []
         wanted = [0 if each == "auto" else int(each) for each in chosen.every or ("1", "5", "auto")]
-        for every, steps in ((1, 6), (5, 10), (0, 30)):
+        for every, steps in ((1, 8), (5, 15), (0, 30)):
             if every not in wanted:
                 continue
             names = who if every else ["DETrain"]
