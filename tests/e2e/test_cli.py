@@ -115,6 +115,15 @@ def test_a_changed_script_is_refused_until_it_is_accepted(runner, script):
     assert "SQUARE 10 100" in log
 
 
+def test_options_that_decide_bits_are_part_of_a_run(runner, script):
+    chosen = [*OPTIONS, "--one-stream"]
+    assert runner.run(script, "it", *chosen, crash="step:12", args=["30"]).code == -9
+    refused = runner.run(script, "it", *OPTIONS, "--unordered", args=["30"])
+    assert refused.code == 2
+    assert "they were --one-stream, they are --unordered" in refused.stderr
+    assert runner.run(script, "it", *chosen, args=["30"]).code == 0
+
+
 def test_a_second_process_is_refused_and_a_dead_one_is_not_feared(runner, tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(

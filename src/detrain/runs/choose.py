@@ -35,6 +35,8 @@ class Wanted(msgspec.Struct, frozen=True):
     accept_changes: bool = False
     trust_files: bool = False
     version: str = ""
+    choices: tuple[str, ...] = ()
+    """Options that may change the bits."""
     address: str | None = None
     """The store of which `root` is this machine's copy."""
 
@@ -117,6 +119,9 @@ def _checked(run: RunFolder, wanted: Wanted, script: str) -> RunRecord:
         changes.append(f"the arguments: they were {was}, they are {now}")
     if wanted.seed is not None and wanted.seed != record.seed:
         changes.append(f"the seed: it was {record.seed}, it is {wanted.seed}")
+    if record.choices != wanted.choices:
+        was, now = " ".join(record.choices) or "none", " ".join(wanted.choices) or "none"
+        changes.append(f"the options that decide bits: they were {was}, they are {now}")
     if changes and not wanted.accept_changes:
         raise ProgramChanged(run.name, tuple(changes))
     return record
@@ -146,6 +151,7 @@ def _create(wanted: Wanted, script: str) -> tuple[RunFolder, RunRecord]:
         script_digest=script_digest(wanted.script),
         detrain=wanted.version,
         overrides=wanted.overrides,
+        choices=wanted.choices,
     )
     folder = RunFolder(path)
     folder.write_record(record)

@@ -23,6 +23,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     detrain: str
     overrides: bool = False
     """Whether the seeds of the program itself are mixed with this one: it was typed."""
+    choices: tuple[str, ...] = ()
+    """Options that may change the bits."""
 
     @property
     def command(self) -> tuple[str, ...]:

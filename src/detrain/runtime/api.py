@@ -10,6 +10,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from detrain import __version__
 from detrain.capture.own import not_a_library
 from detrain.errors import Unwritable, UsageError
@@ -87,7 +89,7 @@ def _open(
     global _active
     if mirror is not None:
         mirror.heads()
-    folder, record = choose(wanted)
+    folder, record = choose(msgspec.structs.replace(wanted, choices=options.choices))
     if mirror is not None:
         mirror.open(folder.name)
     opening = Opening(

@@ -50,6 +50,12 @@ class Options:
     """Options typed on the command line: what the program asks for changes others only."""
 
     @property
+    def choices(self) -> tuple[str, ...]:
+        """What was chosen that may change the bits, as it is typed."""
+        chosen = {"--one-stream": self.one_stream, "--unordered": self.unordered}
+        return tuple(name for name, is_chosen in chosen.items() if is_chosen)
+
+    @property
     def policy(self) -> SaveEvery:
         """When a checkpoint is due."""
         every = self.save_every
