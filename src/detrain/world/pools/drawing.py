@@ -82,8 +82,10 @@ class Drawing:
         address = self._keys.get(name, self._keys[""])
         follower.begin()
         self._begun.append(follower)
-        words = memoryview(fill(address, GENERATORS, find.FOLLOWER_WORDS)).cast("B")
-        follower.follow(address, words)
+        # Each has its place among the words: two may go by one key.
+        start = find.place_of(name) * find.FOLLOWER_WORDS
+        words = memoryview(fill(address, GENERATORS, start + find.FOLLOWER_WORDS)).cast("B")
+        follower.follow(address, words[8 * start :])
 
     def _hold(self, each: held.Held, fill: Fill) -> None:
         self._held.append((each, each.framework.generator_state(each.generator)))
