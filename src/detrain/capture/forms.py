@@ -18,6 +18,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from detrain.capture import values
+from detrain.capture.arrays import ArrayForm, ComposedForm, FoundArray, GeneratorForm
 from detrain.capture.containers import (
     DequeForm,
     DictForm,
@@ -32,11 +33,7 @@ from detrain.capture.hidden import hidden_base
 from detrain.capture.iterators import ITERATORS, HeldForm, IteratorForm, PositionForm
 from detrain.capture.objects import (
     NAMED,
-    ArrayForm,
-    ComposedForm,
     EnumForm,
-    FoundArray,
-    GeneratorForm,
     MethodForm,
     NamedForm,
     ObjectForm,

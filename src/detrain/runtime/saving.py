@@ -10,10 +10,9 @@ the iteration has begun and all is written.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,12 +20,10 @@ from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.policy import Cost
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.checkpoint.streaming import LiveSnapshot
-from detrain.frameworks import find
 from detrain.runtime.committing import Committing, Learned, LevelParts, LoopParts, Marks, Order
 from detrain.runtime.level import flat_observations
 from detrain.runtime.planned import GRADIENTS
 from detrain.runtime.watch import Verdict
-from detrain.world.pools import idle
 
 if TYPE_CHECKING:
     from detrain.checkpoint.manifest import Manifest
@@ -35,77 +32,10 @@ if TYPE_CHECKING:
     from detrain.runtime.options import Options
     from detrain.runtime.watch import Watch
 
-__all__ = ["Marks", "Saving", "obstacle"]
+__all__ = ["Marks", "Saving"]
 
 _LONG = 2.0
 """Seconds that training waits for the disk, in all, before that is said."""
-
-
-def obstacle(
-    level: Level,
-    known: Mapping[tuple[str, ...], Mapping[str, object]],
-    moving: Mapping[tuple[str, ...], Sequence[object]],
-    is_thin: Callable[[Level], bool],
-) -> str | None:
-    """Why no checkpoint may be taken at the head of this loop; None if one may.
-
-    All that any loop declared must be reachable from here, so must be the generators that move with
-    the iterables of loops inside, and the way back here must be kept. An empty text is a reason
-    that will pass by itself.
-    """
-    reachable = {id(value) for value in level.objects().values()}
-    for path, declared in known.items():
-        for name, value in declared.items():
-            if id(value) not in reachable:
-                return (
-                    f"{name!r}, which the loop {' '.join(path)} declared, is not declared by "
-                    f"the loop {level.site} (line {level.line}) or around it"
-                )
-    path = level.path()
-    for inner, generators in moving.items():
-        inside = inner[: len(path)] == path != inner
-        if inside and any(id(generator) not in reachable for generator in generators):
-            return (
-                f"what the loop {' '.join(inner)} goes through has a random generator of its own, "
-                f"which is not declared by the loop {level.site} (line {level.line}) around it"
-            )
-    tasks = idle.settle()
-    if tasks:
-        return (
-            f"{tasks} tasks that the program gave to a pool are not done, and what they do can't "
-            "be saved. Give a pool tasks that end, or take their results before the next iteration"
-        )
-    children = _own_children()
-    if children:
-        return (
-            f"{children} processes that the program started are running, and what they do can't "
-            "be saved. Train in this process, or start them through a data loader"
-        )
-    each: Level | None = level
-    while each is not None:
-        why = each.source.obstacle() if each.source is not None else ""
-        if why:
-            return f"the iterable of the loop {each.site} (line {each.line}) {why}"
-        outer = each is not level and each.parent is not None
-        if outer and (each.around is None or not each.around.gradients):
-            return ""  # an inner loop that was not expected; the next iteration keeps its way
-        if any(loop.exit is None and not loop.level.whole for loop in each.finished):
-            return ""
-        again = any(loop.exit is None for loop in each.finished)
-        if each is not level and each.parent is not None and again and is_thin(each):
-            return ""  # to run a finished loop again takes all that the loop around it reached
-        each = each.parent
-    return None
-
-
-def _own_children() -> int:
-    """How many processes are running that the program started, other than workers that wait."""
-    multiprocessing = sys.modules.get("multiprocessing")
-    if multiprocessing is None:
-        return 0
-    loading = {pid for framework in find.loaded() for pid in framework.workers()}
-    waiting = loading | idle.workers()
-    return sum(child.pid not in waiting for child in multiprocessing.active_children())
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,14 @@ from detrain.frameworks.find import positions_now
 from detrain.runs.records import Outcome
 from detrain.runtime.advance import advancing
 from detrain.runtime.attempt import Attempt, Opening
-from detrain.runtime.audit import Audit
 from detrain.runtime.level import Finished, Habits, Level
 from detrain.runtime.options import Options
 from detrain.runtime.planned import Planned
 from detrain.runtime.rebuild import Rebuild
-from detrain.runtime.roots import Roots
-from detrain.runtime.saving import Saving, obstacle
+from detrain.runtime.saving import Saving
 from detrain.runtime.signals import EXIT_CODE, Preempted, Signals
 from detrain.runtime.states import States
-from detrain.runtime.watch import Watch
+from detrain.runtime.taking import Taking
 from detrain.state import PLAIN
 from detrain.trace.digest import digest_positions
 from detrain.trace.log import TraceWriter
@@ -86,9 +84,9 @@ class Session:
         self._ended: Level | None = None
         self._free: Level | None = None
         self._final = ""
-        self._known: dict[tuple[str, ...], dict[str, Any]] = {}
-        self._moving: dict[tuple[str, ...], list[Any]] = {}
-        """Generators that move with what a loop goes through, by the paths of declared loops."""
+        self._taking = Taking(self.attempt, self._states, self._saving, self._habits, opening.owns)
+        self._taking.always_audits = options.audit
+        self._known = self._taking.known
         self._values: dict[str, str] = {}
         self._place = _here()
 
@@ -99,6 +97,7 @@ class Session:
         self.options, self._digest_every = options, options.digest_every
         self._saving.use(options)
         self._states.limit = options.snapshot_memory
+        self._taking.always_audits = options.audit
 
     def declare(self, objects: Mapping[str, Any]) -> None:
         """Objects that the whole run reaches."""
@@ -252,7 +251,7 @@ class Session:
         try:
             source = level.source = advancing(iterable)
             if not level.whole:
-                self._moving[level.path()] = source.generators()
+                self._taking.moving[level.path()] = source.generators()
             if isinstance(saved, SavedLoop):
                 if saved.exit is not None:
                     self._states.put_back(level, saved.exit)
@@ -364,9 +363,9 @@ class Session:
             self._states.survey(level)
         asked = bool(self.signals.asked) and self.step > saving.last_step
         wanted = asked or saving.due(self.step)
-        if wanted and not saving.waits_for_another(level) and not self._leave_to_inner(level):
+        if wanted and not saving.waits_for_another(level) and not self._taking.left_to_inner(level):
             began = time.monotonic()
-            taken = self._take(level)
+            taken = self._taking.take(level, self.step)
             saving.stalled(time.monotonic() - began)
             if taken:
                 return
@@ -400,63 +399,6 @@ class Session:
         self.attempt.attention(
             f"no checkpoint could be taken within {self.options.grace:g} s; {there}. Ending"
         )
-
-    def _leave_to_inner(self, level: Level) -> bool:
-        """Whether a loop inside this one takes the checkpoint that is due, and a smaller one.
-
-        That is left to it once: if none comes of it, this loop takes one at its next head.
-        """
-        path, last = level.path(), self._saving.last_step
-        inside = [h for each, h in self._habits.items() if each[: len(path)] == path != each]
-        if level.habits.left_at == last or not level.habits.nests:
-            return False
-        if any(habits.rejected for habits in inside) or not self._states.is_thin(level):
-            return False
-        level.habits.left_at = last
-        return True
-
-    def _take(self, level: Level) -> bool:
-        """Copy a checkpoint, if one may be taken here."""
-        reason = obstacle(level, self._known, self._moving, self._states.is_thin)
-        if reason is not None:
-            if reason and not level.habits.nests:
-                self.attempt.attention(f"no checkpoint can be taken: {reason}")
-            return False
-        marks = self.attempt.marks()  # first: it has all buffers written out
-        self._saving.settle()
-        watched = not level.habits.audited or self.options.audit
-        walked = self._states.copy_cut(level, thorough=watched)
-        for path, digest in self._states.opaque_in(walked).items():
-            if level.opaque.get(path) != digest:
-                self.attempt.attention(
-                    f"no checkpoint can be taken: {path} was made or changed in the loop "
-                    f"{level.site} (line {level.line}), and its content can't be captured. "
-                    "Keep what changes in arrays, lists or dictionaries"
-                )
-                self._states.give_up(level)
-                return True
-        lost = self._states.lost(level, walked)
-        if lost is not None:
-            self.attempt.attention(
-                f"no checkpoint can be taken: {lost.path} is {lost.name}, which {lost.why}. It "
-                f"came to be in the loop {level.site} (line {level.line}), and a resumed run could "
-                "not make it anew. Make it before the loop"
-            )
-            self._states.give_up(level)
-            return True
-        self._saving.release()
-        audit = self._audit(level) if watched else None
-        overlap = level.head.overlap if isinstance(level.head, Snapshot) else None
-        may_stay = self._states.may_leave_gradients(level)
-        watch = Watch(walked, audit, overlap, may_stay=may_stay)
-        self._saving.hold(level, self.step, marks, watch)
-        return True
-
-    def _audit(self, level: Level) -> Audit | None:
-        """Watch what a checkpoint leaves out as dead, if that can be."""
-        audit = Audit(self._owns)
-        dead = self._states.dead_at(level)
-        return audit if audit.start(Roots.of(level, self._owns).spaces, dead) else None
 
     def _finish_iteration(self, level: Level) -> None:
         """Count and trace an iteration, if it was a step: if no loop ran inside it."""

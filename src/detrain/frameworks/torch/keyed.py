@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "COLLATE", "STREAM", "Circumstances", "KeyedDataset", "KeyedStart", "Task", "given_back",
+    "COLLATE", "STREAM", "KeyedDataset", "KeyedStart", "StandIn", "Task", "given_back",
     "sampler_address",
 ]  # fmt: skip
 
@@ -67,12 +67,11 @@ class Circumstances(msgspec.Struct, frozen=True):
         torch.set_default_dtype(getattr(torch, self.default_dtype))
 
 
-class KeyedDataset(Dataset[Any]):
-    """A dataset and its `collate_fn`, as one thing that turns a `Task` into a batch."""
+class StandIn:
+    """What stands for a dataset and its `collate_fn`, here and in workers."""
 
-    def __init__(self, dataset: Any, collate: Callable[[Any], Any], *, batched: bool) -> None:
-        self.dataset, self.collate, self.batched = dataset, collate, batched
-        self._by_batch = batched and _loads_batches(dataset)
+    def __init__(self, dataset: Any, collate: Callable[[Any], Any]) -> None:
+        self.dataset, self.collate = dataset, collate
         self._circumstances = Circumstances.now()
         self._keyer: Keyer | None = None
 
@@ -85,6 +84,15 @@ class KeyedDataset(Dataset[Any]):
 
     def __len__(self) -> int:
         return len(self.dataset)
+
+
+class KeyedDataset(StandIn, Dataset[Any]):
+    """A dataset and its `collate_fn`, as one thing that turns a `Task` into a batch."""
+
+    def __init__(self, dataset: Any, collate: Callable[[Any], Any], *, batched: bool) -> None:
+        super().__init__(dataset, collate)
+        self.batched = batched
+        self._by_batch = batched and _loads_batches(dataset)
 
     def __getitem__(self, task: Task) -> Any:
         """The batch, collated."""

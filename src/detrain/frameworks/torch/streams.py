@@ -16,7 +16,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from detrain.errors import ResumeMismatch
 from detrain.frameworks import effects, indexed
 from detrain.frameworks.keyer import Keyer
-from detrain.frameworks.torch.keyed import COLLATE, STREAM, Circumstances
+from detrain.frameworks.torch.keyed import COLLATE, STREAM, StandIn
 from detrain.rng import Address
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def judge(loader: DataLoader[Any], *, one_stream: bool) -> Judgement:
     )
 
 
-class KeyedStream(IterableDataset[Any]):
+class KeyedStream(StandIn, IterableDataset[Any]):
     """An iterable dataset, and its `collate_fn`, whose draws are keyed.
 
     `start` are the elements and batches that were given before, `size` the elements of a batch.
@@ -97,23 +97,12 @@ class KeyedStream(IterableDataset[Any]):
         size: int,
         start: tuple[int, int],
     ) -> None:
-        self.dataset, self.collate, self.seed = dataset, collate, seed
+        super().__init__(dataset, collate)
+        self.seed = seed
         self.whole, self.indexed, self.size = judgement.whole, judgement.indexed, size
         self.worker, self.workers = 0, 1
-        self._circumstances = Circumstances.now()
-        self._keyer: Keyer | None = None
         self.given, self.collations = start
         self._first = self.collations if self.whole else 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_keyer": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._circumstances.apply()
-
-    def __len__(self) -> int:
-        return len(self.dataset)
 
     def __iter__(self) -> Iterator[Any]:
         return self._wanted_elements() if self.indexed else self._own_elements()
