@@ -8,9 +8,9 @@
   one process, and its training as it is.
 
 All are interleaved, those of the example batch by batch, so that the machine's moods reach each of
-them. Processor seconds of one process; the smallest of many rounds for single samples; for the
-example medians over many epochs, with the quartiles of what keys add to an epoch: where these lie
-far apart, the machine was too busy to tell.
+them. Processor seconds of one process, and the smallest of many rounds: what disturbs a machine
+only adds to them. Beside that stand the quartiles of what keys add to single epochs as they come.
+With workers, it is the median of pairs of epochs.
 """
 
 from __future__ import annotations
@@ -185,13 +185,12 @@ def paired(
         if number:  # the first one warms up
             plain.append(first)
             keyed.append(second)
-    # A part of an epoch is what it is in the median round. The first includes its beginning.
-    usual = [list(map(statistics.median, zip(*each, strict=True))) for each in (plain, keyed)]
-    whole = sum(usual[0])
-    added = [sum(b[::2]) - sum(a[::2]) for a, b in zip(plain, keyed, strict=True)]
-    low, _, high = statistics.quantiles(added, n=4)
-    middle = sum(usual[1][::2]) - sum(usual[0][::2])
-    return 1e6 * whole / samples, [1 + each / whole for each in (low, middle, high)]
+    # A part of an epoch is what it takes undisturbed. The first includes its beginning.
+    best = [list(map(min, zip(*each, strict=True))) for each in (plain, keyed)]
+    whole, added = sum(best[0]), sum(best[1][::2]) - sum(best[0][::2])
+    pairs = [(sum(b[::2]) - sum(a[::2])) / sum(a) for a, b in zip(plain, keyed, strict=True)]
+    low, _, high = statistics.quantiles(pairs, n=4)
+    return 1e6 * whole / samples, [1 + low, 1 + added / whole, 1 + high]
 
 
 def timed(
