@@ -27,6 +27,7 @@ import argparse
 import contextlib
 import gc
 import itertools
+import mmap
 import os
 import platform
 import resource
@@ -580,6 +581,24 @@ def facts() -> str:
     )
 
 
+def disk_seconds(nbytes: int) -> float:
+    """What the disk takes for as many bytes, with nothing else to do: nothing durable is faster."""
+    size = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, size)
+    memory.write(os.urandom(1 << 20) * (size >> 20))
+    path, took = Path("detrain-bench-disk"), []
+    for _ in range(6):
+        file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
+        began = time.perf_counter()
+        for at in range(0, size, 64 << 20):
+            os.pwrite(file, memoryview(memory)[at : at + (64 << 20)], at)
+        os.fdatasync(file)
+        took.append(time.perf_counter() - began)
+        os.close(file)
+    path.unlink()
+    return middle(took[1:])
+
+
 TITLES = ("who", "every", "lost", "stall", "durable", "CPU")
 
 
@@ -626,6 +645,12 @@ def main() -> None:
             f"batches of {training.batch} × 32"
         )
         console.print(f"[bold]{title}")
+        step, disk = measured(training, "plain", 1, 20).seconds, disk_seconds(training.nbytes)
+        least = (
+            f"A plain step takes {step:.3f} s. The disk takes {disk:.3f} s for as many bytes, with "
+            "nothing else to do."
+        )
+        console.print(least)
         table: list[list[str]] = []
         wanted = [0 if each == "auto" else int(each) for each in chosen.every or ("1", "5", "auto")]
         for every, steps in ((1, 8), (5, 15), (0, 30)):
@@ -643,7 +668,14 @@ def main() -> None:
         console.print(shown)
         with tempfile.TemporaryDirectory(prefix="detrain-bench-", dir=".") as folder:
             times = restore_times(training, Path(folder), rounds)
-        lines += [f"## {title}", "", f"| {' | '.join(TITLES)} |", "| --- | --- |" + " ---: |" * 4]
+        lines += [
+            f"## {title}",
+            "",
+            disk,
+            "",
+            f"| {' | '.join(TITLES)} |",
+            "| --- | --- |" + " ---: |" * 4,
+        ]
         lines += [f"| {' | '.join(row)} |" for row in table]
         lines += ["", "| restore | seconds |", "| --- | ---: |"]
         for name, seconds in times.items():
