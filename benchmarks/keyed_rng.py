@@ -37,6 +37,7 @@ from detrain.frameworks.torch.keyed import KeyedDataset, Task
 from detrain.rng import Address
 
 BATCH, ROUNDS = 64, 1000
+ROUNDS_OF_EPOCHS = 50
 _END = "end"
 RESULTS = Path(__file__).parent / "results" / "keyed_rng.md"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "torch" / "02_resnet_augment.py"
@@ -118,7 +119,7 @@ def loading(module: Any) -> tuple[float, list[float]]:
             yield
             yield
 
-    return paired(epoch, 768, rounds=50)
+    return paired(epoch, 768, rounds=ROUNDS_OF_EPOCHS)
 
 
 def training(module: Any) -> tuple[float, list[float]]:
@@ -137,7 +138,7 @@ def training(module: Any) -> tuple[float, list[float]]:
             optimizer.step()
             yield
 
-    return paired(epoch, 768, rounds=50)
+    return paired(epoch, 768, rounds=ROUNDS_OF_EPOCHS)
 
 
 def as_it_is(module: Any) -> tuple[float, list[float]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from detrain.capture.form import Form, Pairs, type_name
 from detrain.frameworks import find
+from detrain.frameworks.beside import WORTH_A_THREAD
 from detrain.state import Node
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from detrain.frameworks.base import ArrayView, Framework
 
 __all__ = ["ArrayForm", "ComposedForm", "FoundArray", "GeneratorForm"]
-
-_WORTH_A_THREAD = 1 << 20
-"""Bytes of an array that is filled beside others."""
 
 
 class ArrayForm(Form):
@@ -61,7 +59,7 @@ class ArrayForm(Form):
         data = restore.data(node.array)
         fill = functools.partial(framework.fill, live, node.array, data)
         alone = not node.fields and not node.array.storage_bytes
-        if alone and len(data) >= _WORTH_A_THREAD and framework.address(live) is not None:
+        if alone and len(data) >= WORTH_A_THREAD and framework.address(live) is not None:
             restore.aside(path, fill)
             return
         fill()

@@ -12,9 +12,7 @@ them as they were, so that they tell best which object is which. Dead ones come 
 from __future__ import annotations
 
 import inspect
-import os
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from detrain.capture.content import digest_live
@@ -24,6 +22,7 @@ from detrain.capture.own import not_a_library
 from detrain.capture.sound import Fence, check_tree
 from detrain.errors import DamagedCheckpoint, DetrainError, ResumeMismatch
 from detrain.frameworks import find
+from detrain.frameworks.beside import beside
 from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, decode_scalar
 
 if TYPE_CHECKING:
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Restore", "restore"]
 
 _Value = TypeVar("_Value")
-
-_THREADS = 4
-"""At the most: memory is not faster than that."""
 
 
 def restore(
@@ -90,8 +86,7 @@ class Restore:
         self._late: list[tuple[int, Ref, Any]] = []
         self._anchored: list[tuple[int, Any]] = []
         """Saved objects that rebuilt ones hold, which must stay the ones that they hold."""
-        self._threads: ThreadPoolExecutor | None = None
-        self._aside: list[tuple[str, Future[None]]] = []
+        self._aside: list[Callable[[], None]] = []
 
     def run(self, live: Mapping[str, Any], optional: Callable[[str], bool]) -> dict[str, Any]:
         """Match, then fill."""
@@ -116,26 +111,19 @@ class Restore:
         for ref, obj in self._anchored:
             if self.get(ref) is not obj:
                 raise self._not_rebuilt(ref, "another object")
-        try:
-            while self._to_fill:
-                self._fill(self._to_fill.pop())
-            self._settle()
-        finally:
-            if self._threads is not None:
-                self._threads.shutdown()
+        while self._to_fill:
+            self._fill(self._to_fill.pop())
+        self._settle()
         return found
 
     def aside(self, path: str, fill: Callable[[], None]) -> None:
-        """Fill an array beside others: to copy a large one takes no more than memory."""
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1))
-        self._aside.append((path, self._threads.submit(fill)))
+        """Fill an array later, beside others: to copy a large one takes no more than memory."""
+        self._aside.append(lambda: self.checked(path, fill))
 
     def _settle(self) -> None:
-        """Wait for what is filled beside."""
+        """Fill those."""
         filling, self._aside = self._aside, []
-        for path, each in filling:
-            self.checked(path, each.result)
+        beside(filling)
 
     def get(self, ref: Ref) -> Any:
         """The object that a reference stands for; it may be filled only later."""

@@ -5,25 +5,21 @@ Whoever gets an array from here has the bytes that were written, or an error tha
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
+import functools
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.packing import unpack
 from detrain.errors import DamagedCheckpoint
+from detrain.frameworks.beside import WORTH_A_THREAD, beside
 from detrain.trace.digest import digest_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from detrain.checkpoint.manifest import Borrowed, Packed, SavedState
     from detrain.checkpoint.store import Store
 
 __all__ = ["Files", "verified_arrays"]
-
-_WORTH_A_THREAD = 1 << 20
-"""Bytes of an array that is digested beside others."""
-_THREADS = 8
 
 
 class Files:
@@ -68,8 +64,9 @@ def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
     arrays = {name: own[name] for name in own if name in plain}
     arrays |= {name: files.at(place) for name, place in state.borrowed.items()}
     arrays |= _unpacked(files, state)
-    for name, found in _digested(arrays):
-        expected = state.digests[name]
+    digests = _digested(arrays)
+    for name in arrays:
+        found, expected = digests[name], state.digests[name]
         if found != expected:
             raise DamagedCheckpoint(
                 state.file, f"array {name!r} was altered: digest {found}, {expected} was written"
@@ -92,14 +89,18 @@ def _unpacked(files: Files, state: SavedState) -> dict[str, memoryview]:
     return {name: found[packed] for name, packed in state.packed.items()}
 
 
-def _digested(arrays: Mapping[str, memoryview]) -> Iterator[tuple[str, str]]:
+def _digested(arrays: Mapping[str, memoryview]) -> dict[str, str]:
     """The digest of each array. Large ones are read from the disk and digested side by side."""
-    large = [name for name, data in arrays.items() if len(data) >= _WORTH_A_THREAD]
+    found: dict[str, str] = {}
+
+    def digest(name: str) -> None:
+        found[name] = digest_array(arrays[name])
+
+    large = []
     for name, data in arrays.items():
-        if len(data) < _WORTH_A_THREAD:
-            yield name, digest_array(data)
-    if not large:
-        return
-    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
-        found = threads.map(digest_array, [arrays[name] for name in large])
-        yield from zip(large, found, strict=True)
+        if len(data) >= WORTH_A_THREAD:
+            large.append(functools.partial(digest, name))
+        else:
+            digest(name)
+    beside(large)
+    return found
