@@ -105,6 +105,41 @@ def test_following_leaves_the_generators_where_they_stood():
     find.by_name("numpy").release()
 
 
+def test_following_leaves_another_generator_behind_numpy_where_it_stood():
+    plain, other = np.random.get_bit_generator(), np.random.PCG64(3)
+    expected = np.random.RandomState(np.random.PCG64(3)).uniform(size=2)
+    with following(Address(1, 2)):
+        followed = np.random.uniform()
+    np.random.set_bit_generator(other)
+    try:
+        assert np.random.uniform() == expected[0]
+        steps = Following()
+        for _ in range(2):
+            steps.begin()
+            steps.at(Address(1, 2))
+            assert np.random.uniform() == followed
+            np.random.seed(3)
+            steps.end()
+            assert np.random.get_bit_generator() is other
+        assert np.random.uniform() == expected[1]
+    finally:
+        np.random.set_bit_generator(plain)
+        find.by_name("numpy").release()
+
+
+@pytest.mark.parametrize("draws", [0, 1, 2, 700])
+def test_positions_are_the_same_by_memory_and_by_asking(monkeypatch, draws):
+    np.random.seed(3), random.seed(3)
+    for _ in range(draws):
+        np.random.standard_normal(), random.gauss(0, 1)
+    found = find.positions_now()
+    monkeypatch.setattr(mersenne, "_offset", lambda: None)
+    monkeypatch.setattr(keyed, "_is_twister", lambda: False)
+    assert find.positions_now() == found
+    np.random.random(), random.random()
+    assert find.positions_now() != found
+
+
 def test_spare_normal_numbers_do_not_go_from_one_address_to_the_next():
     steps = Following()
     steps.begin()

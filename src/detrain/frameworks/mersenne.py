@@ -49,6 +49,14 @@ class Twister:
             return self._generator.getstate()
         return bytes(self._memory), self._generator.gauss_next
 
+    def position(self) -> str:
+        """Where it stands, as text: the spare normal number, the words, the next word's place."""
+        if self._memory is None:
+            _, words, spare = self._generator.getstate()
+            return f"{spare!r} {array('I', words).tobytes().hex()}"
+        memory = self._memory
+        return f"{self._generator.gauss_next!r} {memory[4:].hex()}{memory[:4].hex()}"
+
     def set_state(self, state: Any) -> None:
         """Stand there again."""
         if self._memory is None:

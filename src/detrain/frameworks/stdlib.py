@@ -50,8 +50,7 @@ class Stdlib(Bare):
 
     def positions(self) -> dict[str, str]:
         """The Mersenne Twister's words and the spare normal number."""
-        version, words, spare = random.getstate()
-        return {"global": f"{version} {spare!r} {array('I', words).tobytes().hex()}"}
+        return {"global": f"{random.Random.VERSION} {Twister(_GLOBAL).position()}"}
 
     def stand(self) -> bytes:
         """The words as they lie in memory, and the spare normal number."""

@@ -16,6 +16,7 @@ from detrain.frameworks.numpy.keyed import (
     NumpyFollower,
     fast_fill,
     generator_at,
+    position,
     rekey,
     stand,
 )
@@ -90,12 +91,7 @@ class Numpy(Bare):
 
     def positions(self) -> dict[str, str]:
         """The legacy global generator's state, and how many seeds were given out."""
-        name, key, pos, has_gauss, gauss = np.random.get_state(legacy=True)
-        words = np.asarray(key).astype("<u4").tobytes().hex()
-        return {
-            "global": f"{name} {pos} {has_gauss} {float(gauss)!r} {words}",
-            "seeds": f"{self._entropy_seed} {self._entropy_count}",
-        }
+        return {"global": position(), "seeds": f"{self._entropy_seed} {self._entropy_count}"}
 
     def stand(self) -> bytes:
         """The legacy global generator's; not how many seeds were given out, as none sets that."""

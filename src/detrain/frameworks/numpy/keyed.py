@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 import threading
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from detrain.rng import Address, Fill
 
-__all__ = ["NumpyFollower", "fast_fill", "generator_at", "rekey", "stand"]
+__all__ = ["NumpyFollower", "fast_fill", "generator_at", "position", "rekey", "stand"]
 
 _WORDS = 312
 _COUNTER, _KEY = struct.Struct("=4Q"), struct.Struct("=2Q")
@@ -122,17 +123,20 @@ class _Owner(Protocol):
 
 
 class NumpyFollower:
-    """The functions of `numpy.random`, while a Mersenne Twister of our own stands behind them.
+    """The functions of `numpy.random`: their Mersenne Twister is given words, and put back.
 
-    It stays one, so that a program may go on to seed it.
+    If another generator drives them, a Mersenne Twister stands in its place meanwhile, so that a
+    program may go on to seed it.
     """
 
     name = "numpy"
 
     def __init__(self, owner: _Owner) -> None:
         self._owner = owner
-        self._mine: Any = None
+        self._seen: Any = None
+        self._driver: Any = None
         self._put: Any = None
+        self._memory: memoryview | None = None
         self._spare = _spare_memory()
         self._before: Any = None
         self._address: Address | None = None
@@ -140,14 +144,25 @@ class NumpyFollower:
         self._thread = 0
 
     def begin(self) -> None:
-        """Remember who stands behind the functions, and the spare normal number."""
+        """Remember who stands behind the functions, where, and the spare normal number."""
         self._owner.prepare()
-        plain = _random.get_bit_generator()
-        self._before = plain, _spare(), self._owner.followed
+        plain, state, spare = _random.get_bit_generator(), None, _spare()
+        if plain is not self._seen:
+            self._take(plain)
+        if plain is self._driver and self._memory is not None:
+            state = bytes(self._memory)
+        else:
+            _random.set_bit_generator(self._driver)
+        self._before = plain, state, spare, self._owner.followed
         self._thread = threading.get_ident()
         self._owner.followed = self._entropy
-        self._mine, self._put = _IDLE.pop() if _IDLE else _new_twister()
-        _random.set_bit_generator(self._mine)
+
+    def _take(self, plain: Any) -> None:
+        """Follow with what stands there, if all of it can be put back, or with another."""
+        in_place = self._spare is not None and type(plain) is np.random.MT19937 and _is_twister()
+        self._seen, self._driver = plain, plain if in_place else np.random.MT19937(0)
+        self._put = _twister_put(self._driver)
+        self._memory = _twister_memory(plain) if in_place else None
 
     def follow(self, address: Address, words: memoryview) -> None:
         """Begin anew."""
@@ -155,15 +170,19 @@ class NumpyFollower:
         self._put(words)
         if self._spare is None:
             # This is also what forgets a spare normal number.
-            _random.set_bit_generator(self._mine)
+            _random.set_bit_generator(self._driver)
         else:
             self._spare[:] = _NO_SPARE
 
     def end(self) -> None:
         """Put back what stood there."""
-        plain, spare, self._owner.followed = self._before
-        _random.set_bit_generator(plain)
-        _IDLE.append((self._mine, self._put))
+        plain, state, spare, self._owner.followed = self._before
+        if _random.get_bit_generator() is not plain:
+            _random.set_bit_generator(plain)
+        if state is not None and self._memory is not None:
+            self._memory[:] = state
+        if self._spare is not None:
+            self._spare[:] = _NO_SPARE
         if spare is not None:
             np.random.set_state({**np.random.get_state(legacy=False), **spare})
 
@@ -179,8 +198,20 @@ def stand() -> bytes:
     driver: Any = _random.get_bit_generator()
     if type(driver) is not np.random.MT19937 or not _is_twister():
         return repr(np.random.get_state(legacy=False)).encode()
-    words = ctypes.string_at(driver.ctypes.state_address, 8 * _WORDS + 4)
-    return words + repr(_spare()).encode()
+    return bytes(_twister_memory(driver)) + repr(_spare()).encode()
+
+
+def position() -> str:
+    """Where `numpy.random` stands, as text: what its `set_state` takes."""
+    driver: Any = _random.get_bit_generator()
+    plainly = sys.byteorder == "little" and type(driver) is np.random.MT19937 and _is_twister()
+    if plainly and _spare() is None:
+        memory = _twister_memory(driver)
+        (at,) = struct.unpack("=i", memory[8 * _WORDS :])
+        return f"MT19937 {at} 0 0.0 {memory[: 8 * _WORDS].hex()}"
+    name, key, at, has_gauss, gauss = np.random.get_state(legacy=True)
+    words = np.asarray(key).astype("<u4").tobytes().hex()
+    return f"{name} {at} {has_gauss} {float(gauss)!r} {words}"
 
 
 def _spare() -> dict[str, Any] | None:
@@ -220,29 +251,29 @@ def _spare_offset() -> int | None:
     return offset if memory()[offset : offset + 8] == bytes(8) else None
 
 
-_IDLE: list[tuple[Any, Callable[[memoryview], None]]] = []
-"""Mersenne Twisters that nobody follows with: to make one takes a hundred times as long."""
-
-
-def _new_twister() -> tuple[Any, Callable[[memoryview], None]]:
-    """A Mersenne Twister, and what gives it words, to be given out from the first."""
-    generator: Any = np.random.MT19937(0)
+def _twister_put(generator: Any) -> Callable[[memoryview], None]:
+    """A function that gives a Mersenne Twister its words, to be given out from the first."""
     if not _is_twister():
 
         def put_slowly(words: memoryview) -> None:
             state = {"key": np.frombuffer(words, np.uint32).copy(), "pos": 0}
             generator.state = {"bit_generator": "MT19937", "state": state}
 
-        return generator, put_slowly
-    base = generator.ctypes.state_address
-    memory = memoryview((ctypes.c_ubyte * (8 * _WORDS)).from_address(base)).cast("B")
-    position = ctypes.c_int.from_address(base + 8 * _WORDS)
+        return put_slowly
+    memory = _twister_memory(generator)
+    key, position = memory[: 8 * _WORDS], memory[8 * _WORDS :]
 
     def put(words: memoryview) -> None:
-        memory[:] = words
-        position.value = 0
+        key[:] = words
+        position[:] = b"\0\0\0\0"
 
-    return generator, put
+    return put
+
+
+def _twister_memory(generator: Any) -> memoryview:
+    """The words of a Mersenne Twister, and its position."""
+    raw = (ctypes.c_ubyte * (8 * _WORDS + 4)).from_address(generator.ctypes.state_address)
+    return memoryview(raw).cast("B")
 
 
 @cache

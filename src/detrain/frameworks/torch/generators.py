@@ -16,7 +16,7 @@ def positions() -> dict[str, str]:
     """The default generators: the CPU's, and those of accelerators that are in use."""
     found = {"cpu": state(torch.default_generator).hex()}
     # Asking a device that was never used would initialise it, at the cost of its memory.
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_initialized() and torch.cuda.is_available():  # type: ignore[no-untyped-call]
         for index, generator in enumerate(torch.cuda.default_generators):
             found[f"cuda:{index}"] = state(generator).hex()
     return found
