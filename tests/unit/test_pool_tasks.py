@@ -22,13 +22,16 @@ from multiprocessing.pool import Pool, ThreadPool
 
 import numpy as np
 import pytest
+import torch
 
 from detrain.checkpoint import commit
 from detrain.frameworks import held
 from detrain.frameworks.calls import CALLS
 from detrain.frameworks.find import positions_now, reposition
 from detrain.plan import Plan, PlanItem
+from detrain.rng import Address
 from detrain.world.pools import idle, turns
+from detrain.world.pools.drawing import drawing
 from detrain.world.pools.install import Pools
 from detrain.world.pools.judge import Judge, is_own
 
@@ -373,3 +376,13 @@ def test_a_task_that_draws_beside_others_only_later_is_said_once_with_its_line(s
     line = draw_late.__code__.co_firstlineno
     assert f"draw_late ({__file__}:{line})" in said[0]
     assert "though its first tasks did not" in said[0]
+
+
+def test_frameworks_that_go_by_one_key_have_nothing_in_common():
+    with drawing({"": Address(1, 2)}):
+        python = set(random.getstate()[1][:624])
+        of_numpy = set(np.random.get_state()[1].tolist())
+        in_memory = torch.default_generator.get_state()[24 : 24 + 8 * 624].numpy()
+    of_torch = set(in_memory.view(np.uint64).tolist())
+    assert len(python) == len(of_numpy) == len(of_torch) == 624
+    assert len(python | of_numpy | of_torch) == 3 * 624

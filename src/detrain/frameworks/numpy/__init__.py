@@ -14,9 +14,9 @@ from detrain.frameworks.bare import Bare
 from detrain.frameworks.base import ArrayView
 from detrain.frameworks.numpy.keyed import (
     NumpyFollower,
-    fast_fill,
     generator_at,
-    position,
+    numpy_fill,
+    position_now,
     rekey,
     stand,
 )
@@ -52,7 +52,7 @@ class Numpy(Bare):
     @property
     def fast_words(self) -> Fill:
         """By numpy's own Philox and SFC64."""
-        return fast_fill()
+        return numpy_fill()
 
     def prepare(self) -> None:
         """Let generators that the program does not seed take their seed from the run's."""
@@ -91,7 +91,7 @@ class Numpy(Bare):
 
     def positions(self) -> dict[str, str]:
         """The legacy global generator's state, and how many seeds were given out."""
-        return {"global": position(), "seeds": f"{self._entropy_seed} {self._entropy_count}"}
+        return {"global": position_now(), "seeds": f"{self._entropy_seed} {self._entropy_count}"}
 
     def stand(self) -> bytes:
         """The legacy global generator's; not how many seeds were given out, as none sets that."""

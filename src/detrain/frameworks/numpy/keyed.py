@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from detrain.rng import Address, Fill
 
-__all__ = ["NumpyFollower", "fast_fill", "generator_at", "position", "rekey", "stand"]
+__all__ = ["NumpyFollower", "generator_at", "numpy_fill", "position_now", "rekey", "stand"]
 
 _WORDS = 312
 _COUNTER, _KEY = struct.Struct("=4Q"), struct.Struct("=2Q")
@@ -33,7 +33,7 @@ _BLOCK = 24
 """Where Philox keeps the words that it has made: behind two addresses, a position and a gap."""
 
 
-def fast_fill() -> Fill:
+def numpy_fill() -> Fill:
     """What gives the words of an address in the calling thread, the same ones as `rng.fill`."""
     if not hasattr(_LOCAL, "fill"):
         _LOCAL.fill = _new_fill()
@@ -201,7 +201,7 @@ def stand() -> bytes:
     return bytes(_twister_memory(driver)) + repr(_spare()).encode()
 
 
-def position() -> str:
+def position_now() -> str:
     """Where `numpy.random` stands, as text: what its `set_state` takes."""
     driver: Any = _random.get_bit_generator()
     plainly = sys.byteorder == "little" and type(driver) is np.random.MT19937 and _is_twister()
