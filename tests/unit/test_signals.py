@@ -71,14 +71,19 @@ def test_other_signals_are_left_alone(signals):
     signal.signal(signal.SIGUSR2, before)
 
 
-def test_a_forked_process_dies_of_it_as_ever(signals):
+def end_of_a_child():
+    """How a forked process ends that gets SIGTERM."""
     pid = os.fork()
     if pid == 0:
         time.sleep(20)
         os._exit(0)
     time.sleep(0.1)
     os.kill(pid, signal.SIGTERM)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_forked_process_dies_of_it_as_ever(signals):
+    assert end_of_a_child() == -signal.SIGTERM
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="asks Linux")
@@ -94,13 +99,7 @@ def test_a_forked_process_dies_of_it_without_running_any_python(signals):
 
 def test_a_forked_process_has_the_handlers_of_the_program(signals):
     signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
-    pid = os.fork()
-    if pid == 0:
-        time.sleep(20)
-        os._exit(0)
-    time.sleep(0.1)
-    os.kill(pid, signal.SIGTERM)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    assert end_of_a_child() == 7
 
 
 def test_what_the_program_set_stays_when_we_go():
