@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detrain import rng
-from detrain.frameworks import find, mersenne
+from detrain.frameworks import find, mersenne, stdlib
 from detrain.frameworks.following import Following, fast_fill, following
+from detrain.frameworks.keyer import Keyer
 from detrain.frameworks.numpy import keyed
 from detrain.rng import Address, Permutation, address_of
 
@@ -205,6 +207,57 @@ def test_nothing_needs_numpy():
     with following(Address(1, 2, 3)):
         expected = f"{random.random()} {random.Random().random()}\n"
     assert done.stdout == expected + f"{list(Permutation(5, address_of('a')))}\n"
+
+
+def test_an_unseeded_generator_asks_the_address_only_in_the_thread_that_follows():
+    def drawn():
+        return random.Random().random()
+
+    with ThreadPoolExecutor(1) as other, following(Address(1, 2, 3)):
+        elsewhere = other.submit(drawn).result()
+        asked = drawn()
+    with following(Address(1, 2, 3)):
+        assert drawn() == asked
+        with following(Address(1, 2, 4)):
+            assert drawn() not in (asked, elsewhere)
+        assert drawn() != asked  # the second one
+    assert len({drawn(), drawn(), asked, elsewhere}) == 4
+
+
+def test_unseeded_generators_ask_the_system_again_after_release():
+    plain = stdlib._PLAIN_SEED
+    try:
+        stdlib.ADAPTER.prepare()
+        assert random.Random.seed is not plain
+    finally:
+        stdlib.ADAPTER.release()
+    assert random.Random.seed is plain
+    first_numbers(Address(1, 2, 3))
+    assert random.Random(5).random() == 0.6229016948897019
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 40])
+def test_many_are_done_as_one_alone(count):
+    class Held:
+        def __init__(self):
+            self.own = random.Random(1)
+
+        def draws(self, item):
+            return item, random.random(), torch.rand(1).item(), np.random.rand(), self.own.random()
+
+    def done(which, place=slice(None)):
+        held = Held()
+        keyer = Keyer({"held": held})
+        keyer.begin()
+        try:
+            asked = [Address(7, 1, 0, each) for each in which]
+            return keyer.do_each(asked, held.draws, which)[place]
+        finally:
+            keyer.end()
+
+    together = done(range(count))
+    assert together == [done([each], 0) for each in range(count)]
+    assert len({number for row in together for number in row[1:]}) == 4 * count
 
 
 @given(st.integers(0, 300), addresses)

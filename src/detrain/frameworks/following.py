@@ -46,7 +46,14 @@ class Following:
 
     def at(self, address: Address) -> None:
         """Give the numbers of an address, from its first."""
-        words = memoryview(self._fill(address, rng.GENERATORS, self._count)).cast("B")
+        self.put(address, self.words(address))
+
+    def words(self, address: Address) -> memoryview:
+        """What `put` takes for an address."""
+        return memoryview(self._fill(address, rng.GENERATORS, self._count)).cast("B")
+
+    def put(self, address: Address, words: memoryview) -> None:
+        """Give the numbers of an address whose words are there already."""
         for follow, start, end in self._steps:
             follow(address, words[start:end])
 

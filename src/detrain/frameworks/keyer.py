@@ -14,11 +14,13 @@ from detrain.frameworks.following import Following, fast_fill
 from detrain.rng import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["Keyer"]
 
 _WATCHED = 3
+_AHEAD = 16
+"""Of how many addresses the words are made at once: 7 KiB each."""
 
 
 class Keyer:
@@ -41,6 +43,10 @@ class Keyer:
     def at(self, address: Address) -> None:
         """Give the numbers of an address, from its first."""
         self._following.at(address)
+        self._key_own(address)
+
+    def _key_own(self, address: Address) -> None:
+        """Likewise, for the generators that are not global."""
         if self._holdings.held:
             seed, rest = address.seed, (address.epoch, address.sample, address.draw)
             for each in self._holdings.held:
@@ -57,21 +63,36 @@ class Keyer:
             each.framework.set_generator_state(each.generator, before)
         self._following.end()
 
-    def do(self, address: Address, work: Callable[..., Any], *given: Any) -> Any:
-        """Do work at an address.
+    def do(self, address: Address, work: Callable[[Any], Any], item: Any) -> Any:
+        """Do work with an item at an address."""
+        return self.do_each((address,), work, (item,))[0]
+
+    def do_each(
+        self, addresses: Sequence[Address], work: Callable[[Any], Any], items: Iterable[Any]
+    ) -> list[Any]:
+        """Do work with each of some items, at its address.
 
         Work may make a generator and keep it, to draw from it next time as well. That is looked
         for the first times and then ever more rarely. If one turns up, the work is done again with
         it, so that it makes no difference which work came first.
         """
-        self.at(address)
-        result = work(*given)
-        self._done = done = self._done + 1
-        if done <= _WATCHED or not done & done - 1:
-            while self._has_more():
-                self.at(address)
-                result = work(*given)
-        return result
+        put, results, rest = self._following.put, [], iter(items)
+        for start in range(0, len(addresses), _AHEAD):
+            some = addresses[start : start + _AHEAD]
+            # At once, as the work throws the way to words out of the processor's caches.
+            words = list(map(self._following.words, some))
+            for address, each, item in zip(some, words, rest, strict=False):
+                put(address, each)
+                if self._holdings.held or self._seeds:
+                    self._key_own(address)
+                result = work(item)
+                self._done = done = self._done + 1
+                if done <= _WATCHED or not done & done - 1:
+                    while self._has_more():
+                        self.at(address)
+                        result = work(item)
+                results.append(result)
+        return results
 
     def _has_more(self) -> bool:
         if not self._holdings.may_have_changed():

@@ -32,15 +32,16 @@ class Twister:
         self._memory: memoryview | None = None
         if offset is not None:
             raw = (ctypes.c_ubyte * _SIZE).from_address(id(generator) + offset)
-            self._memory = memoryview(raw).cast("B")
+            self._memory = memory = memoryview(raw).cast("B")
+            self._place, self._words = memory[:4], memory[4:]
 
     def put(self, words: memoryview) -> None:
         """Begin with those words: they are the first 624 numbers of 32 bits, tempered."""
         if self._memory is None:
             self._generator.setstate((3, (*array("I", bytes(words)), 0), None))
             return
-        self._memory[:4] = b"\0\0\0\0"
-        self._memory[4:] = words
+        self._words[:] = words
+        self._place[:] = b"\0\0\0\0"
         self._generator.gauss_next = None
 
     def state(self) -> Any:

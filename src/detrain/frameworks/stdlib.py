@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import random
@@ -16,7 +17,7 @@ from detrain.frameworks.mersenne import WORDS, Twister
 from detrain.rng import HELD, entropy, fill
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from detrain.frameworks.base import Follower
     from detrain.rng import Address, Fill
@@ -29,6 +30,20 @@ class Stdlib(Bare):
     """Answers for the `random` module and the interpreter."""
 
     name = "python"
+
+    def __init__(self) -> None:
+        # Asked for the seed of a generator that is made without one.
+        self.followed: Callable[[], int | None] | None = None
+
+    def prepare(self) -> None:
+        """Let a generator that is made unseeded while an address is followed ask the address."""
+        if vars(random.Random)["seed"] is _PLAIN_SEED:
+            random.Random.seed = _seed  # type: ignore[method-assign, assignment]
+
+    def release(self) -> None:
+        """Let all ask the system again."""
+        if vars(random.Random)["seed"] is _seed:
+            random.Random.seed = _PLAIN_SEED  # type: ignore[method-assign]
 
     def fingerprint(self) -> dict[str, str]:
         """The interpreter and the machine."""
@@ -65,7 +80,7 @@ class Stdlib(Bare):
 
     def follower(self) -> Follower:
         """For the functions of `random`, and `random.Random()` without a seed."""
-        return _RandomFollower()
+        return _RandomFollower(self)
 
     def is_generator(self, obj: Any) -> bool:
         """A `random.Random`; one that draws from the system has no state."""
@@ -137,40 +152,44 @@ class _RandomFollower:
 
     name = "python"
 
-    def __init__(self) -> None:
+    def __init__(self, owner: Stdlib) -> None:
+        self._owner = owner
         self._twister = Twister(_GLOBAL)
         self._before: Any = None
         self._address: Address | None = None
         self.asked = 0
+        self._thread = 0
 
     def begin(self) -> None:
-        self._before = self._twister.state(), vars(random.Random)["seed"]
-        # The threads of queues make generators too, for the names of files.
-        thread = threading.get_ident()
-
-        def seed(generator: random.Random, a: Any = None, version: int = 2) -> None:
-            asks = a is None and threading.get_ident() == thread
-            _plain_seed(generator, self._entropy() if asks else a, version)
-
-        random.Random.seed = seed  # type: ignore[method-assign, assignment]
+        self._owner.prepare()
+        self._before = self._twister.state(), self._owner.followed
+        self._thread = threading.get_ident()
+        self._owner.followed = self._entropy
 
     def follow(self, address: Address, words: memoryview) -> None:
         self._address, self.asked = address, 0
         self._twister.put(words)
 
     def end(self) -> None:
-        state, seed = self._before
-        random.Random.seed = seed  # type: ignore[method-assign]
+        state, self._owner.followed = self._before
         self._twister.set_state(state)
 
     def _entropy(self) -> int | None:
-        if self._address is None:
+        # The threads of queues make generators too, for the names of files.
+        if self._address is None or threading.get_ident() != self._thread:
             return None
         self.asked += 1
         return entropy(self._address, 0, self.asked, 256)
 
 
 _GLOBAL: random.Random = vars(random)["_inst"]
-_plain_seed = random.Random.seed
+_PLAIN_SEED = random.Random.seed
 
 ADAPTER = Stdlib()
+
+
+@functools.wraps(_PLAIN_SEED)
+def _seed(generator: random.Random, a: Any = None, version: int = 2) -> None:
+    if a is None and ADAPTER.followed is not None:
+        a = ADAPTER.followed()
+    _PLAIN_SEED(generator, a, version)

@@ -146,7 +146,8 @@ class NumpyFollower:
     def begin(self) -> None:
         """Remember who stands behind the functions, where, and the spare normal number."""
         self._owner.prepare()
-        plain, state, spare = _random.get_bit_generator(), None, _spare()
+        plain, state = _random.get_bit_generator(), None
+        spare = None if self._spare is not None and not any(self._spare) else _spare()
         if plain is not self._seen:
             self._take(plain)
         if plain is self._driver and self._memory is not None:

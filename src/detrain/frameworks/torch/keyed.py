@@ -8,6 +8,7 @@ generators back after each batch, so that loading does not disturb them.
 
 from __future__ import annotations
 
+import functools
 import operator
 import threading
 import warnings
@@ -132,21 +133,21 @@ class KeyedDataset(StandIn, Dataset[Any]):
         return self.collate(self.dataset[task.indices])
 
     def _load(self, keyer: Keyer, task: Task) -> Any:
-        seed = task.seed
+        seed, load = task.seed, functools.partial(operator.getitem, self.dataset)
         if self._by_batch:
             address = Address(seed, _BATCH, 0, task.number)
             data = keyer.do(address, self.dataset.__getitems__, task.indices)
         elif self.batched:
-            data, dataset = [], self.dataset
-            for place, index in enumerate(task.indices):
-                if type(index) is int and task.repeats is None:
-                    address = Address(seed, _SAMPLE, 0, index & _WORD)
-                else:
-                    address = _sample_address(task, place, index)
-                data.append(keyer.do(address, operator.getitem, dataset, index))
+            addresses = [
+                Address(seed, _SAMPLE, 0, index & _WORD)
+                if type(index) is int and task.repeats is None
+                else _sample_address(task, place, index)
+                for place, index in enumerate(task.indices)
+            ]
+            data = keyer.do_each(addresses, load, task.indices)
         else:
             address = _sample_address(task, 0, task.indices)
-            data = keyer.do(address, operator.getitem, self.dataset, task.indices)
+            data = keyer.do(address, load, task.indices)
         keyer.at(Address(seed, COLLATE, 0, task.number))
         return self.collate(data)
 
