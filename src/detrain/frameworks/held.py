@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import xxhash
 
@@ -35,6 +36,8 @@ __all__ = [
 _PLAIN: frozenset[type] = frozenset(
     {int, float, complex, str, bytes, bytearray, bool, type(None), range, slice, type(...)}
 )
+_SHARED = (type, ModuleType)
+_OWN_CLASSES: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 _OURS = str(Path(__file__).parent.parent)
 _MANY = 64
 MOST = 200_000
@@ -68,6 +71,13 @@ def walk(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> Iterator[tupl
 
     Not looked into are `without`, and generators of random numbers.
     """
+    return ((path, obj) for path, obj, _ in _walk(roots, without))
+
+
+def _walk(
+    roots: Mapping[str, Any], without: Iterable[Any]
+) -> Iterator[tuple[str, Any, Framework | None]]:
+    """Likewise, with the framework of what is a generator."""
     frameworks = find.loaded()
     seen = {id(obj) for obj in without}
     alive: list[Any] = []
@@ -78,23 +88,26 @@ def walk(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> Iterator[tupl
             continue
         seen.add(id(obj))
         alive.append(obj)  # an object that dies would leave its number to another one
-        yield path, obj
-        if not any(each.is_generator(obj) for each in frameworks):
+        owner = None
+        for each in frameworks:
+            if each.is_generator(obj):
+                owner = each
+                break
+        yield path, obj, owner
+        if owner is None:
             queue.extend(_inside(path, obj))
 
 
 def look(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> Holdings:
     """All generators that the roots hold; `without` are objects that are not looked into."""
-    frameworks = find.loaded()
     held: list[Held] = []
     fields: list[tuple[dict[str, Any], tuple[int, ...]]] = []
     count = 0
-    for path, obj in walk(roots, without):
+    for path, obj, owner in _walk(roots, without):
         count += 1
-        owner = next((each for each in frameworks if each.is_generator(obj)), None)
         if owner is not None:
             held.append(Held(path, xxhash.xxh3_64_intdigest(path.encode()), obj, owner))
-        elif not isinstance(obj, type | ModuleType) and isinstance(own := _fields(obj), dict):
+        elif not isinstance(obj, _SHARED) and isinstance(own := _fields(obj), dict):
             fields.append((own, tuple(map(id, own.values()))))
     return Holdings(tuple(held), tuple(fields), complete=count < MOST)
 
@@ -251,6 +264,9 @@ def is_own(obj: Any) -> bool:
     """Whether a function or class is of the program's own making."""
     if isinstance(obj, FunctionType):
         return is_own_file(as_written(obj).__code__.co_filename)
-    functions = (each for each in vars(obj).values() if isinstance(each, FunctionType))
-    first = next(functions, None)
-    return first is not None and is_own(first) and not obj.__module__.startswith("detrain.")
+    own = _OWN_CLASSES.get(obj)
+    if own is None:
+        functions = (each for each in vars(obj).values() if isinstance(each, FunctionType))
+        first, ours = next(functions, None), obj.__module__.startswith("detrain.")
+        own = _OWN_CLASSES[obj] = first is not None and is_own(first) and not ours
+    return own

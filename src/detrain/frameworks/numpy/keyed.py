@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from detrain import rng
+from detrain.frameworks.find import memory_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["NumpyFollower", "generator_at", "numpy_fill", "position_now", "rekey", "stand"]
 
 _WORDS = 312
-_COUNTER, _KEY = struct.Struct("=4Q"), struct.Struct("=2Q")
 _LOCAL = threading.local()
 _random: Any = np.random
 _NO_SPARE = bytes(8)
-_BLOCK = 24
-"""Where Philox keeps the words that it has made: behind two addresses, a position and a gap."""
+_POSITION, _BLOCK = 16, 24
+"""Where Philox keeps its position in the words that it has made, and these."""
+_BEGINNING = struct.Struct("=i44x2Q4Q")
+"""From the position on: none of the words is left, nor of a half one, and then key and counter."""
 
 
 def numpy_fill() -> Fill:
@@ -44,22 +46,15 @@ def numpy_fill() -> Fill:
 def _new_fill() -> Fill:
     philox, sfc = np.random.Philox(0), np.random.SFC64(0)
     base, words_at = philox.ctypes.state_address, sfc.ctypes.state_address
-    counter_at, key_at = struct.unpack("=2Q", ctypes.string_at(base, 16))
-    block_at = base + _BLOCK
-    if not (_is_philox(philox, counter_at, key_at, block_at) and _is_sfc(sfc, words_at)):
+    if not (_is_philox(philox, base) and _is_sfc(sfc, words_at)):
         return _slow_fill
-    counter = (ctypes.c_ubyte * 32).from_address(counter_at)
-    key = (ctypes.c_ubyte * 16).from_address(key_at)
-    position = ctypes.c_int.from_address(base + 16)
-    block = memoryview((ctypes.c_ubyte * 32).from_address(block_at)).cast("B")
-    words = memoryview((ctypes.c_ubyte * 32).from_address(words_at)).cast("B")
-    put_counter, put_key, shift = _COUNTER.pack_into, _KEY.pack_into, rng.LANE
-    first, raw = philox.random_raw, sfc.random_raw
+    beginning = memory_at(base + _POSITION, _BEGINNING.size)
+    block, words = memory_at(base + _BLOCK, 32), memory_at(words_at, 32)
+    put, shift, first, raw = _BEGINNING.pack_into, rng.LANE, philox.random_raw, sfc.random_raw
 
     def fill(address: Address, lane: int, count: int) -> Any:
-        put_counter(counter, 0, lane << shift, address.draw, address.sample, address.epoch)
-        put_key(key, 0, address.seed, address.stream)
-        position.value = 4
+        seed, stream, draw = address.seed, address.stream, address.draw
+        put(beginning, 0, 4, seed, stream, lane << shift, draw, address.sample, address.epoch)
         first()  # makes the block
         words[:] = block
         return raw(count)
@@ -67,17 +62,17 @@ def _new_fill() -> Fill:
     return fill
 
 
-def _is_philox(generator: Any, counter_at: int, key_at: int, block_at: int) -> bool:
+def _is_philox(generator: Any, base: int) -> bool:
     """Whether all lies where it seems to: within the object, and by numpy's account."""
-    start, size = id(generator), type(generator).__basicsize__
-    if not all(start < at < start + size for at in (counter_at, key_at, block_at)):
+    start, end = id(generator), id(generator) + type(generator).__basicsize__
+    if not start < base < base + _POSITION + _BEGINNING.size <= end:
         return False
     generator.state = _philox_state(rng.Address(11, 12, 13, 14, 15), 16)
-    seen = ctypes.string_at(counter_at, 32) + ctypes.string_at(key_at, 16)
-    if seen != struct.pack("=6Q", 16 << rng.LANE, 15, 14, 13, 11, 12):
+    words = 11, 12, 16 << rng.LANE, 15, 14, 13
+    if ctypes.string_at(base + _POSITION, _BEGINNING.size) != _BEGINNING.pack(4, *words):
         return False
     generator.random_raw()
-    return bool(ctypes.string_at(block_at, 32) == generator.state["buffer"].tobytes())
+    return bool(ctypes.string_at(base + _BLOCK, 32) == generator.state["buffer"].tobytes())
 
 
 def _is_sfc(generator: Any, words_at: int) -> bool:
@@ -229,7 +224,7 @@ def _spare_memory() -> memoryview | None:
     offset, singleton = _spare_offset(), _random.get_state.__self__
     if offset is None:
         return None
-    return memoryview((ctypes.c_ubyte * 8).from_address(id(singleton) + offset)).cast("B")
+    return memory_at(id(singleton) + offset, 8)
 
 
 @cache
@@ -273,8 +268,7 @@ def _twister_put(generator: Any) -> Callable[[memoryview], None]:
 
 def _twister_memory(generator: Any) -> memoryview:
     """The words of a Mersenne Twister, and its position."""
-    raw = (ctypes.c_ubyte * (8 * _WORDS + 4)).from_address(generator.ctypes.state_address)
-    return memoryview(raw).cast("B")
+    return memory_at(generator.ctypes.state_address, 8 * _WORDS + 4)
 
 
 @cache
