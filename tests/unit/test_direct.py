@@ -135,6 +135,14 @@ def test_a_block_is_used_again_when_the_one_before_is_done():
     assert arena.block(1 << 20)[0].obj is memory.obj
 
 
+def test_the_state_at_a_cut_goes_where_that_at_the_beginning_of_the_loop_was():
+    arena = Arena()
+    memory, give_back = arena.block(1 << 20)
+    give_back()
+    assert arena.turn((1 << 20) - 5).memory.obj is memory.obj
+    assert arena.block(1 << 20)[0].obj is not memory.obj
+
+
 def test_arrays_that_follow_each_other_are_one_piece():
     block = Arena().turn(1 << 20).memory
     block[:30] = bytes(range(30))

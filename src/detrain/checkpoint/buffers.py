@@ -84,7 +84,7 @@ class Arena:
             before = self._turn.ended if self._turn is not None else None
             if not nbytes <= len(self._cut) <= 2 * nbytes + _SMALL:
                 self._cut = memoryview(bytearray())  # the old one goes before the new one comes
-                self._cut = _mapped(nbytes + nbytes // 32)
+                self._cut = self._found(nbytes) or _mapped(nbytes + nbytes // 32)
             self._turn = Turn(self._cut[:nbytes], before)
             return self._turn
 
@@ -93,15 +93,19 @@ class Arena:
         if nbytes < _SMALL:
             return memoryview(bytearray(nbytes)), _nothing
         with self._lock:
-            fits = [each for each in self._free if nbytes <= len(each) <= 2 * nbytes]
-            found = min(fits, key=len, default=None)
-            if found is not None:
-                self._free = [each for each in self._free if each is not found]
-            else:
-                self._free = [each for each in self._free if len(each) > nbytes]
-        if found is None:
-            found = _mapped(nbytes + nbytes // 32)
-        return found[:nbytes], lambda: self._give_back(found)
+            found = self._found(nbytes)
+        memory = found or _mapped(nbytes + nbytes // 32)
+        return memory[:nbytes], lambda: self._give_back(memory)
+
+    def _found(self, nbytes: int) -> memoryview | None:
+        """A block that nobody uses and that is neither too small nor far too large."""
+        fits = [each for each in self._free if nbytes <= len(each) <= 2 * nbytes]
+        found = min(fits, key=len, default=None)
+        if found is not None:
+            self._free = [each for each in self._free if each is not found]
+        else:
+            self._free = [each for each in self._free if len(each) > nbytes]
+        return found
 
     def _give_back(self, memory: memoryview) -> None:
         with self._lock:

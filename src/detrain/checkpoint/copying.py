@@ -24,7 +24,7 @@ from detrain.frameworks.find import memory_at
 from detrain.trace.digest import digest_array
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from detrain.checkpoint.buffers import Turn
     from detrain.frameworks.base import Still
@@ -193,15 +193,21 @@ class Overlap:
             if self._settled:
                 return
             self.copying.finish()
-            for array in self._compare:
-                if digest_array(memory_at(array.address, len(array.into))) != digest_array(
-                    array.into
-                ):
-                    self._changed.add(array.name)
+            self._changed |= set(self._different())
             for each in self._still:
                 changed = each.end()
                 self._changed |= set() if self._is_good else changed
             self._settled, self._still, self._compare = True, (), ()
+
+    def _different(self) -> Iterator[str]:
+        """Of the arrays that are to be compared, those that are not as they were copied."""
+        try:
+            for array in self._compare:
+                now = digest_array(memory_at(array.address, len(array.into)))
+                if now != self.copying.digest(array.name):
+                    yield array.name
+        except Abandoned:
+            return
 
     @property
     def is_compared(self) -> bool:
