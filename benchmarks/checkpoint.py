@@ -11,7 +11,9 @@ publishing) and by its peers: `torch.save` and safetensors, each with fsync, and
 train the same model in the same process, one after the other in blocks of steps, and in several
 rounds; figures are medians over rounds. Each block is compared with plain ones before and after.
 
-- *lost*: how much longer the median step of a block takes than that of the plain blocks.
+- *lost*: how much longer the median step of a block takes than that of the plain blocks. Where
+  DETrain chooses, which is one checkpoint in many steps: how much longer the steps around it take
+  than the others of the block.
 - *stall*: time per checkpoint in which training stands still: in the call that saves, in waiting
   for the checkpoint before, in the head of the loop, before an update that waits for the copy.
 - *durable*: from the moment whose state is saved until a crash can't lose it any more. For DETrain
@@ -162,6 +164,10 @@ class Measured:
     stalls: list[float] = field(default_factory=list)
     durable: list[float] = field(default_factory=list)
     saves: int = 0
+    taken: list[int] = field(default_factory=list)
+    """The steps before which checkpoints were taken."""
+    undisturbed: float | None = None
+    """Seconds of a step without a checkpoint, if the block has such steps."""
     _began: list[float] = field(default_factory=list)
     _cpu: float = 0.0
 
@@ -180,9 +186,16 @@ class Measured:
         self.steps, self.saves = steps - self.warm, len(self.durable) or 1
         # A step is the median one, so that a mood of the machine does not count for many; from
         # checkpoint to checkpoint, as one of these steps has it.
-        times = [*self._began, time.perf_counter()][:: self.every or self.steps]
-        self.seconds = statistics.median(b - a for a, b in itertools.pairwise(times))
-        self.seconds /= self.every or self.steps
+        times = [*self._began, time.perf_counter()][:: self.every or 1]
+        spent = [b - a for a, b in itertools.pairwise(times)]
+        self.seconds = statistics.median(spent) / (self.every or 1)
+        # One checkpoint in many steps is lost among moods: it is compared with steps beside it.
+        disturbed = {step + each - self.warm for step in self.taken for each in (-1, 0, 1, 2)}
+        others = [took for step, took in enumerate(spent) if step not in disturbed]
+        if not self.every and self.taken and others:
+            self.undisturbed = statistics.median(others)
+            more = sum(t - self.undisturbed for n, t in enumerate(spent) if n in disturbed)
+            self.seconds = self.undisturbed + more / self.steps
 
 
 Blocked = Callable[[Training, int, int, Path, Measured], None]
@@ -313,6 +326,7 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
 
     def hold(self: Any, level: Any, step: int, *rest: Any) -> None:
         taken[step] = cut
+        found.taken.append(step)
         plain_hold(self, level, step, *rest)
 
     def settle(self: Any) -> None:
@@ -529,7 +543,7 @@ def measure(
             after = measured(training, "plain", every, steps)
             compared = Compared(
                 block,
-                (before.seconds + after.seconds) / 2,
+                block.undisturbed or (before.seconds + after.seconds) / 2,
                 (before.cpu + after.cpu) / (before.steps + after.steps),
             )
             before = after

@@ -98,7 +98,6 @@ class States:
         self._note_order(level)
         walked, digests, cut = self._walk_cut(level, thorough)
         gradients = cut is None or not cut.gradients
-        level.head = None  # the memory of what was copied when the loop began can be used again
         if self._is_too_large(walked):
             level.head = take_live(
                 walked.tree, walked.leaves, digests, gradients=gradients, left_out=walked.left_out
