@@ -16,7 +16,7 @@ from detrain.errors import ResumeMismatch
 if TYPE_CHECKING:
     from detrain.runtime.level import Level
 
-__all__ = ["Rebuild"]
+__all__ = ["Rebuild", "go_on"]
 
 
 class Rebuild:
@@ -63,3 +63,27 @@ class Rebuild:
             found,
             "The way to a loop must not depend on what changes from one attempt to the next",
         )
+
+
+def go_on(level: Level, saved: SavedLevel) -> None:
+    """Take the iterable of a loop to where the checkpoint left it."""
+    assert level.source is not None
+    try:
+        level.source.advance(saved.iteration, saved.origin)
+    except StopIteration:
+        raise ResumeMismatch(
+            f"the loop {level.site} at line {level.line}",
+            f"at least {saved.iteration} items, as in the first attempt",
+            "fewer",
+            "The iterable must give the same items in every attempt",
+        ) from None
+    found = level.source.order()
+    if found != saved.order:
+        raise ResumeMismatch(
+            f"the data of the loop {level.site} at line {level.line}",
+            f"the order of samples that the first attempt had ({saved.order})",
+            found,
+            "The sampler draws from a global generator, or from the clock, in the midst of an "
+            "epoch: let it draw once at the start, or from a generator of its own",
+        )
+    level.iteration, level.order = saved.iteration, saved.order

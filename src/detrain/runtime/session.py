@@ -8,9 +8,7 @@ in progress lives here and in the levels; there is one session in a process at a
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from types import FrameType
@@ -19,7 +17,7 @@ from typing import Any
 from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.manifest import SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.snapshot import Snapshot
-from detrain.errors import ResumeMismatch, UncapturableState, UsageError
+from detrain.errors import UncapturableState, UsageError
 from detrain.frameworks.find import positions_now
 from detrain.runs.records import Outcome
 from detrain.runtime.advance import advancing
@@ -27,11 +25,13 @@ from detrain.runtime.attempt import Attempt, Opening
 from detrain.runtime.level import Finished, Habits, Level
 from detrain.runtime.options import Options
 from detrain.runtime.planned import Planned
-from detrain.runtime.rebuild import Rebuild
+from detrain.runtime.preempting import answer, say_out_of_grace
+from detrain.runtime.rebuild import Rebuild, go_on
 from detrain.runtime.saving import Saving
-from detrain.runtime.signals import EXIT_CODE, Preempted, Signals
+from detrain.runtime.signals import Signals
 from detrain.runtime.states import States
 from detrain.runtime.taking import Taking
+from detrain.runtime.whereabouts import frames, here, is_inside
 from detrain.state import PLAIN
 from detrain.trace.digest import digest_positions
 from detrain.trace.log import TraceWriter
@@ -88,7 +88,7 @@ class Session:
         self._taking.always_audits = options.audit
         self._known = self._taking.known
         self._values: dict[str, str] = {}
-        self._place = _here()
+        self._place = here()
 
     # ---------------------------------------------------------------- the program
 
@@ -171,10 +171,10 @@ class Session:
         So are loops while their surroundings run again, in loader workers and other threads, and
         those that only load data for a loop that is about to take it.
         """
-        if self._top.loading or _here() != self._place or self._runs_free(site, frame):
+        if self._top.loading or here() != self._place or self._runs_free(site, frame):
             return None
         parent = self._running(frame)
-        while parent.frame is frame and not _is_inside(site, parent.site):
+        while parent.frame is frame and not is_inside(site, parent.site):
             parent = parent.parent or self._base
         return self._enter(site, parent, frame, {}, whole=True)
 
@@ -223,7 +223,7 @@ class Session:
 
     def done(self, site: str, frame: FrameType) -> None:
         """A loop that DETrain found is over: by its end or by break, not by return or an error."""
-        if self._top.loading or _here() != self._place:
+        if self._top.loading or here() != self._place:
             return
         if self._free is not None:
             if self._free.site == site and self._free.frame is frame:
@@ -264,7 +264,7 @@ class Session:
                 if source.consumes():
                     # Code that gives the items may look at what the body did to the state.
                     self._states.put_back(level, saved.state)
-                self._go_on(level, saved)
+                go_on(level, saved)
                 self._put_back(level, saved)
             else:
                 self._head(level)
@@ -316,7 +316,7 @@ class Session:
 
     def _running(self, frame: FrameType) -> Level:
         """The innermost loop whose function is still running."""
-        running = _frames(frame)
+        running = frames(frame)
         level = self._top
         while level.parent is not None and id(level.frame) not in running:
             level = level.parent
@@ -328,9 +328,9 @@ class Session:
         if free is None:
             return False
         if frame is free.frame:
-            inside = site == free.site or _is_inside(site, free.site)
+            inside = site == free.site or is_inside(site, free.site)
         else:
-            inside = id(free.frame) in _frames(frame)
+            inside = id(free.frame) in frames(frame)
         if not inside:
             self._leave(free)
         return inside
@@ -352,7 +352,7 @@ class Session:
             raise self._rebuild.left_early(f"back at the loop {level.site}, line {level.line}")
         saving = self._saving
         if self.signals.asked:
-            self._answer_signal()
+            answer(self.signals, saving, self.step, self.notices.say)
         if saving.off:
             return
         saving.tell()
@@ -374,31 +374,9 @@ class Session:
         elif level.iteration == 1:
             self._states.check(level)
 
-    def _answer_signal(self) -> None:
-        """A signal asked for a checkpoint: end, or go on, once it is there."""
-        signals, saving = self.signals, self._saving
-        signals.since = self.step if signals.since is None else signals.since
-        if not saving.off and saving.last_step >= signals.since:
-            saving.wait()
-            saving.tell()
-        if saving.off or max(saving.newest, saving.resumed_at) >= signals.since:
-            if signals.ends:
-                self.notices.say(f"{signals.asked}: ending; the same command goes on from here")
-                raise Preempted(EXIT_CODE)
-            newest = max(saving.newest, saving.resumed_at)
-            there = f"the checkpoint of step {newest} is there" if newest >= 0 else "none is taken"
-            self.notices.say(f"{signals.asked}: {there}")
-            signals.done()
-        elif saving.last_step >= signals.since:
-            signals.since = self.step  # it could not be written: the next one may be
-
     def _out_of_grace(self) -> None:
         """The time to end is over, and the program came to no head of a loop."""
-        newest = max(self._saving.newest, self._saving.resumed_at)
-        there = f"the newest is that of step {newest}" if newest >= 0 else "there is none"
-        self.attempt.attention(
-            f"no checkpoint could be taken within {self.options.grace:g} s; {there}. Ending"
-        )
+        say_out_of_grace(self._saving, self.options.grace, self.attempt.attention)
 
     def _finish_iteration(self, level: Level) -> None:
         """Count and trace an iteration, if it was a step: if no loop ran inside it."""
@@ -479,29 +457,6 @@ class Session:
 
     # ---------------------------------------------------------------- resuming
 
-    def _go_on(self, level: Level, saved: SavedLevel) -> None:
-        """Take an iterable to where the checkpoint left it."""
-        assert level.source is not None
-        try:
-            level.source.advance(saved.iteration, saved.origin)
-        except StopIteration:
-            raise ResumeMismatch(
-                f"the loop {level.site} at line {level.line}",
-                f"at least {saved.iteration} items, as in the first attempt",
-                "fewer",
-                "The iterable must give the same items in every attempt",
-            ) from None
-        found = level.source.order()
-        if found != saved.order:
-            raise ResumeMismatch(
-                f"the data of the loop {level.site} at line {level.line}",
-                f"the order of samples that the first attempt had ({saved.order})",
-                found,
-                "The sampler draws from a global generator, or from the clock, in the midst of an "
-                "epoch: let it draw once at the start, or from a generator of its own",
-            )
-        level.iteration, level.order = saved.iteration, saved.order
-
     def _put_back(self, level: Level, saved: SavedLevel) -> None:
         """Give the program the state at the head of this loop; go live if it is the innermost."""
         assert self._rebuild is not None
@@ -518,25 +473,6 @@ class Session:
         self.attempt.go_live(manifest)
         self.attempt.verified.clear()
         self._saving.resumed(manifest)
-
-
-def _is_inside(site: str, other: str) -> bool:
-    """Whether the loop of one site stands inside that of another, in one function."""
-    return site.startswith(other.rstrip("!") + ".")
-
-
-def _here() -> tuple[int, int]:
-    """The process and the thread."""
-    return os.getpid(), threading.get_ident()
-
-
-def _frames(frame: FrameType | None) -> set[int]:
-    """The addresses of a frame and of all that called it."""
-    found = set()
-    while frame is not None:
-        found.add(id(frame))
-        frame = frame.f_back
-    return found
 
 
 def _checked(objects: Mapping[str, Any]) -> Mapping[str, Any]:
