@@ -17,7 +17,6 @@ from itertools import chain
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import xxhash
 
@@ -37,7 +36,6 @@ _PLAIN: frozenset[type] = frozenset(
     {int, float, complex, str, bytes, bytearray, bool, type(None), range, slice, type(...)}
 )
 _SHARED = (type, ModuleType)
-_OWN_CLASSES: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 _OURS = str(Path(__file__).parent.parent)
 _MANY = 64
 MOST = 200_000
@@ -264,9 +262,6 @@ def is_own(obj: Any) -> bool:
     """Whether a function or class is of the program's own making."""
     if isinstance(obj, FunctionType):
         return is_own_file(as_written(obj).__code__.co_filename)
-    own = _OWN_CLASSES.get(obj)
-    if own is None:
-        functions = (each for each in vars(obj).values() if isinstance(each, FunctionType))
-        first, ours = next(functions, None), obj.__module__.startswith("detrain.")
-        own = _OWN_CLASSES[obj] = first is not None and is_own(first) and not ours
-    return own
+    functions = (each for each in vars(obj).values() if isinstance(each, FunctionType))
+    first = next(functions, None)
+    return first is not None and is_own(first) and not obj.__module__.startswith("detrain.")
