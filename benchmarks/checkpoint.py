@@ -351,6 +351,8 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
             taken.clear()
         training.step()
         ended = time.perf_counter()
+        if step == steps - 1:
+            found.end(steps)  # what the end of a loop costs, it costs once
 
     with (
         changed(States, copy_cut=copy_cut),
@@ -360,7 +362,6 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
         detrain.run(seed=1, runs=folder, fresh=True, **options) as run,
     ):
         looped(run, training, steps, body)
-        found.end(steps)
     if not taken and every:
         raise UsageError("DETrain made no checkpoint")
     if taken:

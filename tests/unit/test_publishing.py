@@ -9,6 +9,9 @@ import torch
 
 import detrain
 
+WIDTH = 1500
+"""Of a layer that takes a while to be copied: what is changed at once is changed under the copy."""
+
 
 def appears(folder, step: int, seconds: float) -> bool:
     """Whether the checkpoint of a step is published within some seconds."""
@@ -20,7 +23,7 @@ def appears(folder, step: int, seconds: float) -> bool:
 
 
 def trained(folder, body) -> None:
-    model = torch.nn.Linear(200, 200)
+    model = torch.nn.Linear(WIDTH, WIDTH)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     options = {"save_every": 1, "digest_every": 0, "keep": 9}
     with detrain.run(name="run", seed=1, runs=folder, **options) as run:
@@ -29,7 +32,7 @@ def trained(folder, body) -> None:
 
 
 def update(model, optimizer) -> None:
-    model(torch.ones(1, 200)).sum().backward()
+    model(torch.ones(1, WIDTH)).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
 
@@ -57,7 +60,7 @@ def test_it_waits_where_the_iteration_may_speak_against_it(tmp_path, how):
                     model.weight.add_(1.0)  # at once: the copy is under way
             seen.append(appears(tmp_path, step, 0.3))
         update(model, optimizer)
-        carried[:] = [model(torch.ones(1, 200)).sum()] if how.startswith("a graph") else []
+        carried[:] = [model(torch.ones(1, WIDTH)).sum()] if how.startswith("a graph") else []
 
     trained(tmp_path, body)
     # What is changed by hand is copied at once after the first time, and published then.

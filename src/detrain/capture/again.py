@@ -13,40 +13,25 @@ Arrays are held weakly in between, so that the memory of one that the program is
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
-from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from detrain.capture.anchors import FULL, REBUILT, content_of, is_addressed
 from detrain.capture.forms import form_of
-from detrain.capture.hidden import slot_names
+from detrain.capture.sights import ARRAY, Sight, Together, is_as_seen, look
 from detrain.capture.walk import Aside, Roots, Walk, Walked
 from detrain.errors import UncapturableState
 from detrain.frameworks import find
 from detrain.frameworks.base import LiveLeaf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from detrain.frameworks.base import ArrayView, Framework
     from detrain.state import Node
 
 __all__ = ["Again"]
-
-_EMPTY, _DICT, _FIELDS, _ITEMS, _ARRAY, _OTHER = range(6)
-
-_BUILT_IN = frozenset({dict, OrderedDict, list, tuple, set, frozenset})
-
-
-class _Sight(NamedTuple):
-    """What one look at an object gave: as long as another gives the same, its node stands."""
-
-    way: int
-    kind: type[Any]
-    keys: Any = ()
-    values: Any = ()
 
 
 class _Changed(Exception):
@@ -77,9 +62,12 @@ class _Standing(Walk):
 
     def __init__(self, frameworks: tuple[Framework, ...], owns: Callable[[str], bool]) -> None:
         super().__init__(frameworks, owns)
-        self._sights: list[_Sight] = []
+        self._sights: list[Sight] = []
         self._weak: dict[int, tuple[int, weakref.ref[Any]]] = {}
         self._by_path: dict[str, int] = {}
+        self._together: Together | None = None
+        self._restless: set[int] = set()
+        """Objects that were not as before, or can't be seen to be: each is looked at by itself."""
         self._loose: list[int] = []
         """Arrays that no sight holds."""
         self._placed: dict[int, tuple[Any, int, int]] = {}
@@ -99,12 +87,12 @@ class _Standing(Walk):
         for place, memory in self._memories.items():
             for index, offset, nbytes in memory.views:
                 self._placed[index] = place, offset, nbytes
-        self._sights = [self._look(index) for index in range(len(self._nodes))]
+        self._sights = [*map(look, self._alive, self._nodes)]
         held: set[int] = set()
         for sight, node in zip(self._sights, self._nodes, strict=True):
-            if sight.way < _ARRAY:
+            if sight.way < ARRAY:
                 held.update(_below(node))
-        arrays = [i for i, sight in enumerate(self._sights) if sight.way == _ARRAY]
+        arrays = [i for i, sight in enumerate(self._sights) if sight.way == ARRAY]
         self._loose = [
             i for i in arrays if i not in held and self._sights[i].kind.__weakrefoffset__
         ]
@@ -174,23 +162,6 @@ class _Standing(Walk):
 
     # ---------------------------------------------------------------- looking again
 
-    def _look(self, index: int) -> _Sight:
-        obj, node = self._alive[index], self._nodes[index]
-        kind = type(obj)
-        if node.array is not None:
-            glance = find.by_name(node.array.framework).glance
-            # What hangs on an array is not seen at a glance.
-            return _Sight(_ARRAY, kind, glance, None if node.fields else glance(obj))
-        if kind in _BUILT_IN and not obj:
-            return _Sight(_EMPTY, kind)
-        if kind is dict or kind is OrderedDict:
-            return _Sight(_DICT, kind, list(obj), list(obj.values()))
-        if kind in _BUILT_IN:
-            return _Sight(_ITEMS, kind, (), list(obj))
-        if node.form == "object" and not slot_names(kind) and hasattr(obj, "__dict__"):
-            return _Sight(_FIELDS, kind, list(obj.__dict__), list(obj.__dict__.values()))
-        return _Sight(_OTHER, kind)
-
     def _check_roots(self, roots: Mapping[str, Any], aside: Aside) -> None:
         refs = self._refs_again(roots, FULL)
         rebuilt = self._refs_again(aside.rebuilt, REBUILT)
@@ -206,43 +177,47 @@ class _Standing(Walk):
         return tuple((name, self.ref(value, name)) for name, value in roots.items())
 
     def _check(self) -> None:
-        """Look at all objects in the order in which they were met: those that hold others first."""
-        alive, rebuilt_differ = self._alive, False
-        for index, (way, kind, keys, values) in enumerate(self._sights):
-            obj = alive[index]
-            if type(obj) is not kind:
-                raise _Changed
-            if way == _ARRAY:
-                if values is None or keys(obj) != values:
-                    self._describe_array(index, obj)
-                continue
-            if way == _EMPTY:
-                if not obj:
-                    continue
-            elif way == _FIELDS:
-                held = obj.__dict__
-                if (
-                    len(held) == len(values)
-                    and all(map(is_, held.values(), values))
-                    and all(map(is_, held, keys))
-                ):
-                    continue
-            elif way == _DICT:
-                if (
-                    len(obj) == len(values)
-                    and all(map(is_, obj.values(), values))
-                    and all(map(is_, obj, keys))
-                ):
-                    continue
-            elif way == _ITEMS and len(obj) == len(values) and all(map(is_, obj, values)):
-                continue
-            if self._describe_again(index, obj) and self._modes[index] == REBUILT:
-                rebuilt_differ = True
+        """Look at all objects: at those together that did not change so far."""
+        together, self._together = self._together, None
+        everything = range(len(self._sights))
+        if together is None or not together.are_as_seen():
+            together, rebuilt_differ = None, self._check_each(everything)
+        else:
+            rebuilt_differ = self._check_each(sorted(self._restless))
+        if together is not None and not self._taken <= self._restless:
+            # Others stand now where some of them stood.
+            together, rebuilt_differ = None, self._check_each(everything) or rebuilt_differ
         if self._queue:
             raise _Changed  # something is saved now that was not
         self._move()
         if rebuilt_differ:
             self._contents = content_of(self._nodes, self._paths, self._modes) | self._led_to()
+        self._together = together or self._gathered()
+
+    def _gathered(self) -> Together:
+        """What did not change so far."""
+        self._restless.update(self._loose)
+        seen = zip(self._alive, self._sights, strict=True)
+        return Together([each for i, each in enumerate(seen) if i not in self._restless])
+
+    def _check_each(self, indices: Iterable[int]) -> bool:
+        """Look at objects in the order in which they were met, those that hold others first.
+
+        Whether a constant differs in one that is rebuilt.
+        """
+        alive, sights, rebuilt_differ = self._alive, self._sights, False
+        for index in indices:
+            obj, sight = alive[index], sights[index]
+            if type(obj) is not sight.kind:
+                raise _Changed
+            if is_as_seen(obj, sight):
+                continue
+            self._restless.add(index)
+            if sight.way == ARRAY:
+                self._describe_array(index, obj)
+            elif self._describe_again(index, obj) and self._modes[index] == REBUILT:
+                rebuilt_differ = True
+        return rebuilt_differ
 
     def _describe_again(self, index: int, obj: Any) -> bool:
         """Describe an object again; whether a constant in it differs."""
@@ -258,7 +233,7 @@ class _Standing(Walk):
         node = form.describe(obj, path, self)
         if self._modes[index] != mode:
             raise _Changed
-        self._sights[index] = self._look(index)
+        self._sights[index] = look(obj, node)
         if node == before:
             return False
         if node.form != before.form or node.type != before.type or _below(node) != _below(before):
@@ -315,7 +290,7 @@ class _Standing(Walk):
         if _numbers(fields) != _numbers(node.fields):
             raise _Changed
         self._nodes[index] = msgspec.structs.replace(node, fields=fields)
-        self._sights[index] = self._look(index)
+        self._sights[index] = look(obj, self._nodes[index])
 
     def _place_again(self, index: int, framework: Framework, view: ArrayView) -> None:
         """Note where an array lies now; the memory of one that shares it must be as it was."""

@@ -120,7 +120,8 @@ def _mapped(nbytes: int) -> memoryview:
     """Fresh memory. Loader workers don't see it: copying it on write would be dear."""
     if nbytes == 0:
         return memoryview(bytearray())
-    memory = mmap.mmap(-1, -(-nbytes // PAGE) * PAGE)
+    # Private: shared memory has no huge pages, and each small one takes longer to come.
+    memory = mmap.mmap(-1, -(-nbytes // PAGE) * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for advice in ("MADV_DONTFORK", "MADV_HUGEPAGE"):
         try:
             memory.madvise(getattr(mmap, advice))

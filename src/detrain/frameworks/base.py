@@ -236,10 +236,10 @@ class Framework(Protocol):
         `ValueError` with a reason if it is one whose content can't be captured.
         """
 
-    def glance(self, obj: Any) -> object:
-        """What a `view` of an array depends on, if that is quicker to get; None if it is not.
+    def glance(self, arrays: Sequence[Any]) -> object:
+        """What `view`s of some arrays depend on, if that is quicker to get; None if it is not.
 
-        Of `fields`, it need only tell whether there are any.
+        Of `fields`, it need only tell whether there are any. No array is kept alive by it.
         """
 
     def copy_out(self, obj: Any, into: memoryview) -> None:

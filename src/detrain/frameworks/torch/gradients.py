@@ -41,10 +41,8 @@ _CLEARING = frozenset(
 )
 
 
-def gradient_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The gradient of a tensor; no watch takes that for a use by the program."""
-    found: torch.Tensor | None = _PLAIN.__get__(tensor)
-    return found
+gradient_of: Callable[[torch.Tensor], torch.Tensor | None] = _PLAIN.__get__
+"""The gradient of a tensor; no watch takes that for a use by the program."""
 
 
 @dataclass

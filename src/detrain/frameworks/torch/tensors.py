@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import mmap
 from functools import cache
+from itertools import compress, repeat
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +17,7 @@ from detrain.frameworks.base import ArrayView
 from detrain.frameworks.torch.gradients import gradient_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from detrain.state import ArrayFacts
 
@@ -73,23 +75,36 @@ def view(tensor: torch.Tensor) -> ArrayView:
     )
 
 
-def glance(tensor: torch.Tensor) -> object:
-    """All that `view` depends on, without words for it; None if there is no strided memory."""
+_storage: Any = torch.Tensor.untyped_storage
+_OF_STORAGES: tuple[Any, ...] = (torch.UntypedStorage.data_ptr, torch.UntypedStorage.nbytes)
+_OF_TENSORS: tuple[Any, ...] = (
+    torch.Tensor.storage_offset,
+    torch.Tensor.stride,
+    torch.Tensor.is_conj,
+    torch.Tensor.is_neg,
+    attrgetter("shape"),
+    attrgetter("dtype"),
+    attrgetter("requires_grad"),
+)
+_is_leaf, _fields = attrgetter("is_leaf"), attrgetter("__dict__")
+
+
+def glance(tensors: Sequence[torch.Tensor]) -> list[list[Any]] | None:
+    """All that `view` depends on, without words for it; None if one has no strided memory.
+
+    One question after the other is put to all tensors: to ask each by itself takes longer.
+    """
     try:
-        storage, is_leaf = tensor.untyped_storage(), tensor.is_leaf
-        return (
-            storage.data_ptr(),
-            storage.nbytes(),
-            tensor.storage_offset(),
-            tensor.shape,
-            tensor.stride(),
-            tensor.dtype,
-            tensor.is_conj() or tensor.is_neg(),
-            tensor.requires_grad,
-            is_leaf,
-            is_leaf and gradient_of(tensor) is not None,
-            len(tensor.__dict__),
-        )
+        storages, are_leaves = [*map(_storage, tensors)], [*map(_is_leaf, tensors)]
+        # One that is none warns when it is asked for its gradient.
+        leaves = compress(tensors, are_leaves)
+        return [
+            *([*map(each, storages)] for each in _OF_STORAGES),
+            *([*map(each, tensors)] for each in _OF_TENSORS),
+            are_leaves,
+            [*map(is_, map(gradient_of, leaves), repeat(None))],
+            [*map(len, map(_fields, tensors))],
+        ]
     except (RuntimeError, NotImplementedError):
         return None
 

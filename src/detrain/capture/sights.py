@@ -1,0 +1,132 @@
+"""Sights: what one look at an object gives, to tell at another look whether it is as it was.
+
+Constants and children are compared by what they are, not by what they are equal to. A program holds
+hundreds of objects that never change for each one that does: these are looked at together, in a few
+calls (`Together`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from itertools import chain
+from operator import attrgetter, is_, methodcaller
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from detrain.capture.hidden import slot_names
+from detrain.frameworks import find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from detrain.state import Node
+
+__all__ = ["ARRAY", "OTHER", "Sight", "Together", "is_as_seen", "look"]
+
+_EMPTY, _DICT, _FIELDS, _ITEMS, ARRAY, OTHER = range(6)
+
+_BUILT_IN = frozenset({dict, OrderedDict, defaultdict, list, tuple, set, frozenset})
+
+_fields: Callable[[Any], dict[str, Any]] = attrgetter("__dict__")
+_values: Callable[[Any], Iterable[Any]] = methodcaller("values")
+_factory: Callable[[Any], Any] = attrgetter("default_factory")
+
+
+class Sight(NamedTuple):
+    """What a look at an object gave: as long as another gives the same, its node stands."""
+
+    way: int
+    kind: type[Any]
+    keys: Any = ()
+    values: Any = ()
+    factory: Any = None
+
+
+def look(obj: Any, node: Node) -> Sight:
+    """Look at an object that is described by a node."""
+    kind = type(obj)
+    if node.array is not None:
+        glance = find.by_name(node.array.framework).glance
+        # What hangs on an array is not seen at a glance.
+        return Sight(ARRAY, kind, glance, None if node.fields else glance([obj]))
+    if kind in _BUILT_IN:
+        factory = _factory(obj) if kind is defaultdict else None
+        if not obj and factory is None:
+            return Sight(_EMPTY, kind)
+        if issubclass(kind, dict):
+            return Sight(_DICT, kind, list(obj), list(obj.values()), factory)
+        return Sight(_ITEMS, kind, (), list(obj))
+    if node.form == "object" and not slot_names(kind) and hasattr(obj, "__dict__"):
+        held = _fields(obj)
+        return Sight(_FIELDS, kind, list(held), list(held.values()))
+    return Sight(OTHER, kind)
+
+
+def is_as_seen(obj: Any, sight: Sight) -> bool:
+    """Whether another look at an object, whose class is what it was, gives the same."""
+    way, kind, keys, values, factory = sight
+    if way == ARRAY:
+        return values is not None and keys([obj]) == values
+    if way == _EMPTY:
+        return not obj
+    if way == _ITEMS:
+        return len(obj) == len(values) and all(map(is_, obj, values))
+    if way == OTHER:
+        return False
+    if kind is defaultdict and _factory(obj) is not factory:
+        return False
+    held = _fields(obj) if way == _FIELDS else obj
+    return (
+        len(held) == len(values)
+        and all(map(is_, held.values(), values))
+        and all(map(is_, held, keys))
+    )
+
+
+class Together:
+    """Objects that are looked at all at once; all of them must be as they were seen."""
+
+    def __init__(self, seen: Sequence[tuple[Any, Sight]]) -> None:
+        by_way: dict[int, list[tuple[Any, Sight]]] = {way: [] for way in range(OTHER)}
+        for obj, sight in seen:
+            by_way[sight.way].append((obj, sight))
+        held = [*by_way[_FIELDS], *by_way[_DICT], *by_way[_ITEMS]]
+        keyed = len(held) - len(by_way[_ITEMS])
+        # The class of one that is built in can't be changed.
+        others = [(obj, sight.kind) for obj, sight in seen if sight.kind not in _BUILT_IN]
+        self._others, self._kinds = _parted(others)
+        self._empty = _each_first(by_way[_EMPTY])
+        self._with_fields = _each_first(by_way[_FIELDS])
+        self._dicts, self._items = _each_first(by_way[_DICT]), _each_first(by_way[_ITEMS])
+        self._sizes = [len(sight.values) for _, sight in held]
+        # Keys of dictionaries, then the items of what has no keys: what iterating over them gives.
+        names = [sight.keys for _, sight in held[:keyed]]
+        self._iterated = [*chain(*names, *(sight.values for _, sight in by_way[_ITEMS]))]
+        self._values = [*chain(*(sight.values for _, sight in held[:keyed]))]
+        defaults = [(obj, s.factory) for obj, s in by_way[_DICT] if s.kind is defaultdict]
+        self._defaults, self._factories = _parted(defaults)
+        self._arrays: dict[Callable[[Sequence[Any]], object], list[Any]] = {}
+        for obj, sight in by_way[ARRAY]:
+            self._arrays.setdefault(sight.keys, []).append(obj)
+        self._glances = [glance(arrays) for glance, arrays in self._arrays.items()]
+
+    def are_as_seen(self) -> bool:
+        """Whether each of them is as it was."""
+        if any(self._empty) or not all(map(is_, map(type, self._others), self._kinds)):
+            return False
+        keyed = [*map(_fields, self._with_fields), *self._dicts]
+        held = [*keyed, *self._items]
+        return (
+            [*map(len, held)] == self._sizes
+            and all(map(is_, chain.from_iterable(map(_values, keyed)), self._values))
+            and all(map(is_, chain.from_iterable(held), self._iterated))
+            and all(map(is_, map(_factory, self._defaults), self._factories))
+            and [glance(arrays) for glance, arrays in self._arrays.items()] == self._glances
+        )
+
+
+def _each_first(pairs: Iterable[tuple[Any, Any]]) -> list[Any]:
+    return [first for first, _ in pairs]
+
+
+def _parted(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    return _each_first(pairs), [second for _, second in pairs]
