@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import itertools
 import os
 import signal
 import threading
@@ -20,11 +21,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from detrain.capture.walk import walk
+from detrain.checkpoint import buffers, windows
 from detrain.checkpoint import copying as copying_module
 from detrain.checkpoint.buffers import Arena
 from detrain.checkpoint.snapshot import take_overlapped
 from detrain.frameworks import find
 from detrain.frameworks.torch.still import StillTensors
+from detrain.trace.digest import digest_array
 
 SIDE = 128  # just large enough to be copied late
 
@@ -204,13 +207,15 @@ def bytes_of(leaf):
     return bytes(buffer)
 
 
-def snapshot(program, arena, *, thorough=False):
+def snapshot(program, arena, *, thorough=False, left=False):
+    """A snapshot, what it must hold, and what is copied late: all by the writer if it is `left`."""
     walked, leaves = leaves_of(program)
     before = {name: bytes_of(leaf) for name, leaf in leaves.items()}
     still = find.by_name("torch").still(walked.leaves, walked.alive)
     made = take_overlapped(
         walked.tree, walked.leaves, {}, gradients=True, left_out=0,
         arena=arena, still=[still] if still else [], thorough=thorough,
+        changing=leaves if left else (),
     )  # fmt: skip
     late = set(still.addresses) if still else set()
     del walked, leaves
@@ -327,6 +332,75 @@ def test_without_the_guards_the_bytes_would_be_wrong(monkeypatch, name):
     assert made.overlap.end() or any(
         bytes(made.wait_for(array)) != before[array.name] for array in made.arrays
     )
+
+
+def passed(made, before):
+    """Pieces that a writer takes from where they lie, each as it was when it was taken."""
+    expected = b"".join(before[a.name] for a in made.arrays if a.name in made.left)
+    return (bytes(piece) for piece in made.overlap.copying.pieces()), expected
+
+
+@pytest.fixture
+def small_windows(monkeypatch):
+    for module in (buffers, copying_module, windows):
+        monkeypatch.setattr(module, "WINDOW", 20_000)  # an array has three and a half
+
+
+@pytest.mark.usefixtures("small_windows")
+@pytest.mark.parametrize(("guarded", "right"), [(True, True), (False, False)])
+def test_what_is_written_from_where_it_lies_is_the_state_of_the_cut(monkeypatch, guarded, right):
+    if not guarded:
+        monkeypatch.setattr(StillTensors, "begin", lambda self, settle: None)
+    program = Program()
+    made, before, late = snapshot(program, Arena(), left=True)
+    assert made.left == late
+    made.overlap.begin()
+    pieces, expected = passed(made, before)
+    found = next(pieces) + next(pieces)
+    program.update()  # waits until the rest is in the block, if it is guarded
+    found += b"".join(pieces)
+    assert (found == expected) == right
+    changed = made.overlap.end()
+    assert bool(changed) != guarded
+    if guarded:
+        assert all(made.digest(a) == digest_array(before[a.name]) for a in made.arrays)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_windows")
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    held=st.sampled_from(sorted(HELD)),
+    events=st.lists(
+        st.one_of(st.sampled_from(sorted(CHANGES)), st.integers(1, 12), st.none()), max_size=8
+    ),
+)
+def test_many_changes_while_it_is_written(late_copies, held, events):
+    """Numbers are pieces that the writer takes; from None on, the copy goes on by itself."""
+    late_copies.clear()
+    program = Program()
+    program.hidden = HELD[held](program)
+    made, before, _ = snapshot(program, Arena(), left=True)
+    made.overlap.begin()
+    (pieces, expected), found = passed(made, before), b""
+    for event in events:
+        if event is None:
+            late_copies.set()
+        elif isinstance(event, int):
+            found += b"".join(itertools.islice(pieces, event))
+        else:
+            try:
+                CHANGES[event](program)
+            except (RuntimeError, AttributeError, KeyError, ValueError, TypeError, UserWarning):
+                break
+    changed = made.overlap.end()
+    found += b"".join(pieces)
+    if not changed:
+        assert found == expected
+        for array in made.arrays:
+            assert made.digest(array) == digest_array(before[array.name])
 
 
 @pytest.mark.slow

@@ -19,9 +19,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PAGE", "Arena", "Turn", "address_of"]
+__all__ = ["PAGE", "WINDOW", "Arena", "Turn", "address_of"]
 
 PAGE = mmap.PAGESIZE
+
+WINDOW = 4 << 20
+"""Bytes that are copied at a time: few enough to be still in the cache when they are written."""
 
 _SMALL = 256 * 1024
 """Bytes: less than this is not worth a map of its own."""
@@ -44,8 +47,12 @@ def address_of(view: memoryview) -> int:
 class Turn:
     """The use of a block by one snapshot. `wait` until it may be filled, then `done` with it."""
 
-    def __init__(self, memory: memoryview, before: threading.Event | None) -> None:
+    def __init__(
+        self, memory: memoryview, before: threading.Event | None, room: memoryview
+    ) -> None:
         self.memory = memory
+        self.room = room
+        """`WINDOW` bytes beside it, for the thread that writes."""
         self._before, self._done = before, threading.Event()
 
     def wait(self) -> None:
@@ -71,6 +78,7 @@ class Arena:
         self._cut: memoryview = memoryview(bytearray())
         self._turn: Turn | None = None
         self._free: list[memoryview] = []
+        self._room = memoryview(bytearray())
 
     def turn(self, nbytes: int) -> Turn:
         """The block for the state at a cut, for the next to come.
@@ -85,7 +93,8 @@ class Arena:
             if not nbytes <= len(self._cut) <= 2 * nbytes + _SMALL:
                 self._cut = memoryview(bytearray())  # the old one goes before the new one comes
                 self._cut = self._found(nbytes) or _mapped(nbytes + nbytes // 32)
-            self._turn = Turn(self._cut[:nbytes], before)
+            self._room = self._room or _mapped(WINDOW)
+            self._turn = Turn(self._cut[:nbytes], before, self._room)
             return self._turn
 
     def block(self, nbytes: int) -> tuple[memoryview, Callable[[], None]]:

@@ -87,6 +87,7 @@ def save_state(store: Store, snapshot: Snapshot, name: str, lent: Lent | None = 
     written as they come.
     """
     lent = lent or Lent()
+    left = snapshot.left
     looked_up = {
         array.name: snapshot.digest(array)
         for array in snapshot.arrays
@@ -101,7 +102,7 @@ def save_state(store: Store, snapshot: Snapshot, name: str, lent: Lent | None = 
         borrowed |= {array.name: Borrowed(file, size, array.name) for array in lasting}
     file = name + _DATA
     own = _chosen(snapshot, sizes.keys() - borrowed.keys())
-    size = store.put(file, _pieces(snapshot, own), "data")
+    size = store.put(file, _pieces(snapshot, own, passing=not looked_up.keys() & left), "data")
     return SavedState(
         snapshot.tree,
         snapshot.positions,
@@ -120,13 +121,17 @@ def _chosen(snapshot: Snapshot, names: Collection[str]) -> list[ArrayBytes]:
 
 
 def _pieces(
-    snapshot: Snapshot, arrays: Sequence[ArrayBytes]
+    snapshot: Snapshot, arrays: Sequence[ArrayBytes], *, passing: bool = False
 ) -> Iterator[bytes | bytearray | memoryview]:
     """The header, then the bytes of the arrays, as soon as they are copied.
 
-    Those that lie side by side in memory come in one piece, if it need not be waited for.
+    Those that lie side by side in memory come in one piece, if it need not be waited for. Those
+    that are left to who writes, all of them, are copied here if they are to be `passing`.
     """
     yield encode_header(arrays)
+    if passing and snapshot.overlap is not None:
+        yield from snapshot.overlap.copying.pieces()
+        arrays = arrays[len(snapshot.left) :]
     block: Any = None
     start = end = 0
     for array in arrays:

@@ -1,25 +1,24 @@
 """Copying arrays behind the program's back, while it goes on.
 
-Arrays that the framework says only an update changes are copied by a thread, into memory of the
-snapshot, and digested while they are in the cache. `finish` waits until all bytes are copied: the
-framework calls it before anything may change one of them. Whether one was changed all the same is
-asked of the framework at that moment (`Overlap.end`); then the snapshot is no good.
+Arrays that the framework says only an update changes are copied into memory of the snapshot, or
+through a small room of the thread that writes them (`windows`). `finish` waits until all bytes are
+copied: the framework calls it before anything may change one of them. Whether one was changed all
+the same is asked of the framework at that moment (`Overlap.end`); then the snapshot is no good.
 
-The thread calls nothing of a framework and touches no object of the program.
+The threads call nothing of a framework and touch no object of the program.
 """
 
 from __future__ import annotations
 
 import _thread
-import ctypes
 import os
 import threading
+from collections import deque
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import xxhash
-
-from detrain.checkpoint.buffers import address_of
+from detrain.checkpoint.buffers import WINDOW
+from detrain.checkpoint.windows import Abandoned, Late, Windows
 from detrain.frameworks.find import memory_at
 from detrain.trace.digest import digest_array
 
@@ -29,41 +28,59 @@ if TYPE_CHECKING:
     from detrain.checkpoint.buffers import Turn
     from detrain.frameworks.base import Still
 
-__all__ = ["Abandoned", "Copying", "Late", "Overlap"]
+__all__ = ["Abandoned", "Copying", "Late", "Overlap", "Pace"]
 
-_CHUNK = 256 * 1024
-"""Bytes that are copied and then digested: they are still in the cache."""
-
-
-class Abandoned(Exception):
-    """A snapshot is not needed any more, or could not be copied."""
+_ENOUGH = 4 * WINDOW
+"""Bytes: how fast fewer are copied tells nothing."""
 
 
-class Late(NamedTuple):
-    """An array that is copied while the program goes on: from where, into what."""
+class Pace:
+    """How long a loop lets a copy go on before it changes something, and how fast copies are."""
 
-    name: str
-    address: int
-    into: memoryview
+    def __init__(self) -> None:
+        self._times: deque[float] = deque(maxlen=3)
+        self._rate = 0.0
+
+    def wanted_after(self, seconds: float) -> None:
+        """The program was about to change something, so long after the copy began."""
+        self._times.append(seconds)
+
+    def copied(self, nbytes: int, seconds: float) -> None:
+        """So many bytes took so long."""
+        if nbytes >= _ENOUGH and seconds > 0:
+            self._rate = nbytes / seconds
+
+    def spare(self, nbytes: int) -> float:
+        """Seconds after which that many must begin to be copied; 0 if that is not known."""
+        if not self._times or not self._rate:
+            return 0.0
+        # Times differ, and a copy may have less of the machine than the last one had.
+        return 0.8 * min(self._times) - 1.5 * nbytes / self._rate
 
 
 class Copying:
-    """Copies some arrays, in order, on a thread of its own."""
+    """Copies some arrays, which follow each other in a block, on a thread of its own.
 
-    def __init__(self, arrays: Sequence[Late], turn: Turn) -> None:
-        self._arrays, self._turn = arrays, turn
+    The first of them, `left`, are left to who writes as long as `pace` says that there is time.
+    """
+
+    def __init__(
+        self, arrays: Sequence[Late], turn: Turn, left: int = 0, pace: Pace | None = None
+    ) -> None:
+        self._arrays, self._turn, self._pace = arrays, turn, pace or Pace()
+        self.left = frozenset(array.name for array in arrays[:left])
+        """Those that are left to who writes, if it comes in time."""
         self._index = {array.name: number for number, array in enumerate(arrays)}
-        self._changed = threading.Condition()
-        self._copied = 0
-        self._digests: dict[str, str] = {}
-        self._started = self._hurry = self._stop = False
+        self._windows = Windows(arrays, left, turn.memory, turn.room)
+        self._started = self._hurry = False
+        self._began = 0.0
         self._over = threading.Event()
         self.waited = self._waited_for_turn = 0.0
         """Seconds that the program waited for it."""
 
     def start(self) -> None:
         """Begin. The arrays must not be freed before `finish` or `cancel` has returned."""
-        self._started = True
+        self._started, self._began = True, monotonic()
         # Plain: to start an object of `threading` waits until the thread has been running.
         _thread.start_new_thread(self._run, ())
 
@@ -77,39 +94,48 @@ class Copying:
         return name in self._index
 
     def is_copied(self, name: str) -> bool:
-        """Whether an array is copied by now, or was copied at once."""
-        return self._index.get(name, -1) < self._copied and not self._stop
+        """Whether an array is in the block by now, or was copied at once."""
+        if name not in self._index:
+            return not self._windows.stopped
+        return self._windows.is_copied(self._index[name]) and not self._windows.stopped
 
     def wait_for(self, name: str) -> None:
-        """Wait until an array is copied; `Abandoned` if it won't be."""
-        number = self._index.get(name, -1)
-        if self._copied <= number:
-            with self._changed:
-                self._changed.wait_for(lambda: self._copied > number or self._stop)
-        if self._stop:
+        """Wait until an array is in the block; `Abandoned` if it won't be."""
+        if self._windows.stopped:
             raise Abandoned
+        if name in self._index:
+            if name in self.left:
+                self._hasten()
+            self._windows.wait_for(self._index[name])
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes of those that are `left`, in order; each piece until the next is asked for."""
+        return self._windows.pieces()
 
     def digest(self, name: str) -> str:
-        """Wait for the digest of an array; `Abandoned` if it won't be copied."""
-        if name not in self._digests:
-            with self._changed:
-                self._changed.wait_for(lambda: name in self._digests or self._stop)
-        if self._stop:
-            raise Abandoned
-        return self._digests[name]
+        """The digest of an array; `Abandoned` if it won't be copied."""
+        digests = self._windows.digests
+        if name not in digests:
+            self.wait_for(name)
+            digests[name] = digest_array(self._arrays[self._index[name]].into)
+        return digests[name]
 
     def finish(self) -> None:
         """Wait until nothing of the program is read any more; then it may be changed."""
-        self._hurry = True
         began = monotonic()
+        self._pace.wanted_after(began - self._began)
+        self._hasten()
         self._over.wait()
         self.waited += monotonic() - began
 
+    def _hasten(self) -> None:
+        """Have the rest copied now."""
+        self._hurry = True
+        self._windows.wake()
+
     def cancel(self) -> None:
         """No longer copy, and wait until nothing is read any more."""
-        with self._changed:
-            self._stop = True
-            self._changed.notify_all()
+        self._windows.stop()
         if self._started:
             self._over.wait()
         else:
@@ -117,54 +143,29 @@ class Copying:
 
     def _run(self) -> None:
         try:
-            late = self._copy_all()
-            self._over.set()
-            for array in late:
-                if self._stop:
-                    return
-                self._digests[array.name] = digest_array(array.into)
-                self._tell(0)
+            self._copy_all()
         except BaseException:
-            with self._changed:  # who waits for it must not wait for ever
-                self._stop = True
-                self._changed.notify_all()
+            self._windows.stop()  # who waits for it must not wait for ever
             raise
         finally:
+            self._windows.wait_for_front()
             self._over.set()
 
-    def _copy_all(self) -> list[Late]:
-        """Copy; gives those that there was no time to digest."""
-        late = []
-        began = monotonic()
+    def _copy_all(self) -> None:
         self._turn.wait()
-        self._waited_for_turn = monotonic() - began
-        for array in self._arrays:
-            if self._stop:
+        self._waited_for_turn = monotonic() - self._began
+        windows, nbytes, spent = self._windows, 0, 0.0
+        while left := windows.left():
+            now = monotonic()
+            if windows.may_rest() and not self._hurry:
+                spare = self._pace.spare(left) - (now - self._began)
+                if spare > 0:
+                    windows.rest(spare)
+                    continue
+            if not windows.copy_last():
                 break
-            if not self._copy(array):
-                late.append(array)
-            self._tell()
-        return late
-
-    def _tell(self, copied: int = 1) -> None:
-        with self._changed:
-            self._copied += copied
-            self._changed.notify_all()
-
-    def _copy(self, array: Late) -> bool:
-        """Copy an array; False if there was no time to digest it."""
-        target, nbytes, at = address_of(array.into), len(array.into), 0
-        running = xxhash.xxh3_128()
-        while at < nbytes and not self._stop:
-            if self._hurry:
-                ctypes.memmove(target + at, array.address + at, nbytes - at)
-                return False
-            count = min(_CHUNK, nbytes - at)
-            ctypes.memmove(target + at, array.address + at, count)
-            running.update(array.into[at : at + count])
-            at += count
-        self._digests[array.name] = running.hexdigest()
-        return True
+            nbytes, spent = nbytes + WINDOW, spent + monotonic() - now
+        self._pace.copied(nbytes, spent)
 
 
 class Overlap:

@@ -14,13 +14,13 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.buffers import address_of
-from detrain.checkpoint.copying import Copying, Late, Overlap
+from detrain.checkpoint.copying import Copying, Late, Overlap, Pace
 from detrain.checkpoint.format import ArrayBytes
 from detrain.frameworks.find import Positions, live_bytes, positions_now
 from detrain.trace.digest import digest_array, digest_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from detrain.checkpoint.buffers import Arena
     from detrain.checkpoint.manifest import SavedState
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from detrain.trace.digest import Places
 
 __all__ = ["Snapshot", "digest_leaves", "digest_snapshot", "take", "take_overlapped"]
+
+_ROUND = 64
+"""Bytes: a multiple of what any element takes."""
 
 _MUCH = 64 << 20
 """Bytes: what is copied at once and is more than this lies in the block of the cut, too."""
@@ -60,6 +63,11 @@ class Snapshot:
         if self.overlap is not None:
             self.overlap.copying.wait_for(array.name)
         return array.data
+
+    @property
+    def left(self) -> frozenset[str]:
+        """Arrays, the first ones, that are left to who writes them."""
+        return self.overlap.copying.left if self.overlap is not None else frozenset()
 
     def is_copied(self, array: ArrayBytes) -> bool:
         """Whether the bytes of an array are there by now."""
@@ -117,15 +125,21 @@ def take_overlapped(
     arena: Arena,
     still: Sequence[Still],
     thorough: bool,
+    changing: Collection[str] = (),
+    pace: Pace | None = None,
 ) -> Snapshot:
     """Copy what may change at any time at once, and prepare to copy what is `still` later.
 
     That begins with `Snapshot.overlap.begin`, before the program goes on. If it is to be
-    `thorough`, what is copied later is compared once more when it is finished.
+    `thorough`, what is copied later is compared once more when it is finished. Those that are known
+    to be `changing` will be written; they are left to who does that as long as `pace` allows.
     """
     where = {name: address for each in still for name, address in each.addresses.items()}
     leaves = tuple(leaves)
     late = _in_file_order(leaf for leaf in leaves if leaf.name in where)
+    left = [] if thorough else [each for each in late if _is_left(each, changing)]
+    if left:
+        late = (*left, *(each for each in late if not _is_left(each, changing)))
     early = _in_file_order(leaf for leaf in leaves if leaf.name not in where)
     much, rest = (sum(leaf.nbytes for leaf in each) for each in (late, early))
     if not late and rest <= _MUCH:
@@ -154,13 +168,19 @@ def take_overlapped(
     )
     pairs = zip(late, views, strict=True)
     arrays = [Late(leaf.name, where[leaf.name], view) for leaf, view in pairs]
-    made.overlap = Overlap(Copying(arrays, turn), still, compare=arrays if thorough else ())
+    copying = Copying(arrays, turn, len(left), pace)
+    made.overlap = Overlap(copying, still, compare=arrays if thorough else ())
     return made
+
+
+def _is_left(leaf: LiveLeaf, changing: Collection[str]) -> bool:
+    # Of a round size, so that all that follows in the file lies right.
+    return leaf.name in changing and leaf.nbytes % _ROUND == 0
 
 
 def _in_file_order(leaves: Iterable[LiveLeaf]) -> tuple[LiveLeaf, ...]:
     """Arrays follow each other without gaps: those of round sizes first, so that all lie right."""
-    return tuple(sorted(leaves, key=lambda leaf: -min(leaf.nbytes & -leaf.nbytes, 64)))
+    return tuple(sorted(leaves, key=lambda leaf: -min(leaf.nbytes & -leaf.nbytes, _ROUND)))
 
 
 def _sliced(leaves: Sequence[LiveLeaf], memory: memoryview) -> list[memoryview]:

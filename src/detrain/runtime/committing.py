@@ -137,6 +137,10 @@ class Committing:
         self.writer.wait(left=2)
         self.writer.submit(partial(self._write, order))
 
+    def changing(self, path: tuple[str, ...]) -> frozenset[str]:
+        """Arrays that were different at the last two checkpoints of a loop. Any thread may ask."""
+        return self._changing.get(path, frozenset())
+
     def publish(
         self,
         order: Order,
@@ -196,8 +200,8 @@ class Committing:
                 assert not isinstance(state, SavedState)
                 is_cut = state is order.cut
                 known = is_cut and not others_are_new
-                changing = self._changing.get(order.path) if known else None
-                saved = self._save(state, Lent(lent, named, changing or frozenset()))
+                changing = self.changing(order.path) | state.left if known else frozenset()
+                saved = self._save(state, Lent(lent, named, changing))
                 others_are_new = others_are_new or not is_cut
             lent |= saved.lends()
             named |= saved.files()

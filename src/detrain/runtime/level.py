@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from detrain.checkpoint.copying import Pace
+
 if TYPE_CHECKING:
     from detrain.capture.returning import Present
     from detrain.checkpoint.manifest import SavedLoop, SavedState
@@ -52,6 +54,8 @@ class Habits:
     """How many checkpoints had such an array; with the second one all are copied at once."""
     left_at: int = -1
     """The last checkpoint before one that was left to a loop inside."""
+    pace: Pace = field(default_factory=Pace)
+    """How long an iteration lets a copy go on."""
     full: bool = False
     """Whether a loop around a cut needs all state, though its plan has few places for it."""
 

@@ -114,6 +114,10 @@ class Saving:
         """Whether a checkpoint is still being written."""
         return self._committing.writer.busy
 
+    def changing(self, level: Level) -> frozenset[str]:
+        """Arrays of a loop that will have to be written, as far as is known."""
+        return self._committing.changing(level.path())
+
     def waits_for_another(self, level: Level) -> bool:
         """Whether a loop around this one, which does better, has a checkpoint to be confirmed."""
         held = self.held

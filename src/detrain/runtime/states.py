@@ -90,10 +90,13 @@ class States:
         """What can't be captured is said now, not an hour later."""
         self._walk(level, self._cut(level))
 
-    def copy_cut(self, level: Level, *, thorough: bool) -> Walked:
+    def copy_cut(
+        self, level: Level, *, thorough: bool, changing: frozenset[str] = frozenset()
+    ) -> Walked:
         """Copy the state at a loop's head, to be the innermost of a checkpoint.
 
-        If it is to be `thorough`, it is asked whether an object that is left out is in use.
+        If it is to be `thorough`, it is asked whether an object that is left out is in use. Arrays
+        that are known to be `changing` will be written.
         """
         self._note_order(level)
         walked, digests, cut = self._walk_cut(level, thorough)
@@ -112,6 +115,8 @@ class States:
                 arena=self._arena,
                 still=self._still(level, walked),
                 thorough=thorough,
+                changing=changing,
+                pace=level.habits.pace,
             )
         # A loop inside may be the innermost of the next checkpoint, before this one is confirmed.
         level.way = self._way(level) if level.habits.nests is not False else None

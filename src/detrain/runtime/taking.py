@@ -72,7 +72,8 @@ class Taking:
         marks = self._attempt.marks()  # first: it has all buffers written out
         self._saving.settle()
         watched = not level.habits.audited or self.always_audits
-        walked = self._states.copy_cut(level, thorough=watched)
+        changing = self._saving.changing(level)
+        walked = self._states.copy_cut(level, thorough=watched, changing=changing)
         reason = self._would_not_return(level, walked)
         if reason:
             self._attempt.attention(f"no checkpoint can be taken: {reason}")

@@ -1,0 +1,180 @@
+"""Windows: arrays that are to lie side by side in a block, copied a window at a time, each once.
+
+Two threads do it, and whoever comes first copies a window. The one that writes comes from the
+front: it copies into a small room, whose bytes go to the disk while they are in the cache. That
+takes half as much of the memory's time, which the program needs too, as a copy of everything; but
+it is no faster than the disk. The one that copies comes from the back, into the block, when there
+is no more time to be lost.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+import xxhash
+
+from detrain.checkpoint.buffers import WINDOW, address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Abandoned", "Late", "Windows"]
+
+
+class Abandoned(Exception):
+    """A snapshot is not needed any more, or could not be copied."""
+
+
+class Late(NamedTuple):
+    """An array that is copied while the program goes on: from where, into what."""
+
+    name: str
+    address: int
+    into: memoryview
+
+
+class Windows:
+    """Arrays that follow each other from the beginning of a block on. For two threads.
+
+    The first `passing` of them need not come to lie in the block.
+    """
+
+    def __init__(
+        self, arrays: Sequence[Late], passing: int, block: memoryview, room: memoryview
+    ) -> None:
+        self._arrays, self._block, self._room = arrays, block, room
+        self._starts = [0, *accumulate(len(array.into) for array in arrays)]
+        count = -(-self._starts[-1] // WINDOW)
+        self._end = self._starts[passing]
+        # A window with something else in it as well is needed in the block.
+        self._whole = count if passing == len(arrays) else self._end // WINDOW
+        self._changed = threading.Condition()
+        self._front, self._back, self._copied = 0, count, count
+        self._passing = self._stop = False
+        self.digests: dict[str, str] = {}
+        """Of the arrays that were written from the front."""
+
+    def left(self) -> int:
+        """How many bytes nobody has come to yet."""
+        return (self._back - self._front) * WINDOW
+
+    def may_rest(self) -> bool:
+        """Whether none of these is needed in the block."""
+        return self._back <= self._whole
+
+    def stop(self) -> None:
+        """No longer copy."""
+        with self._changed:
+            self._stop = True
+            self._changed.notify_all()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing is copied any more."""
+        return self._stop
+
+    # ---------------------------------------------------------------- from the back
+
+    def copy_last(self) -> bool:
+        """Copy one more into the block; False if there is none left, or it was stopped."""
+        with self._changed:
+            if self._front >= self._back or self._stop:
+                return False
+            self._back = number = self._back - 1
+        self._copy(number, address_of(self._block[number * WINDOW :]))
+        with self._changed:
+            self._copied = number
+            self._changed.notify_all()
+        return True
+
+    def is_copied(self, array: int) -> bool:
+        """Whether an array is in the block."""
+        return self._copied * WINDOW <= self._starts[array]
+
+    def wait_for(self, array: int) -> None:
+        """Wait until an array is in the block; `Abandoned` if it won't be."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_copied(array) or self._stop)
+            if self._stop:
+                raise Abandoned
+
+    def rest(self, seconds: float) -> None:
+        """Wait as long, or until something happens that who copies should know of."""
+        with self._changed:
+            if self._front < self._back and not self._stop:
+                self._changed.wait(seconds)
+
+    def wake(self) -> None:
+        """End the rest of who copies."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait_for_front(self) -> None:
+        """Wait until who writes looks at nothing of the program."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._passing)
+
+    # ---------------------------------------------------------------- from the front
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes of the passing arrays, digested; each piece until the next is asked for.
+
+        `Abandoned` if there won't be all.
+        """
+        running = xxhash.xxh3_128()
+        for number in range(-(-self._end // WINDOW)):
+            start, stop = number * WINDOW, min((number + 1) * WINDOW, self._end)
+            if self._comes_first(number):
+                self._copy(number, address_of(self._room))
+                self._has_passed()
+                piece = self._room[: stop - start]
+            else:
+                piece = self._block[start:stop]
+            for array, at, size in self._parts(start, stop):
+                running.update(piece[at - start : at - start + size])
+                if at + size == self._starts[array + 1]:
+                    self.digests[self._arrays[array].name] = running.hexdigest()
+                    running = xxhash.xxh3_128()
+            yield piece
+
+    def _comes_first(self, number: int) -> bool:
+        """Whether a window is to be copied here; waits for one that the other thread copies."""
+        with self._changed:
+            other = number >= min(self._back, self._whole)
+            if other:
+                self._changed.wait_for(lambda: self._copied <= number or self._stop)
+            if self._stop:
+                raise Abandoned
+            if other:
+                return False
+            self._front, self._passing = number + 1, True
+            return True
+
+    def _has_passed(self) -> None:
+        with self._changed:
+            self._passing = False
+            if self._front >= self._back or self._stop:
+                self._changed.notify_all()
+
+    # ---------------------------------------------------------------- bytes
+
+    def _copy(self, number: int, into: int) -> None:
+        """Copy a window from where the program has it. The interpreter is free meanwhile."""
+        start = number * WINDOW
+        for array, at, size in self._parts(start, start + WINDOW):
+            source = self._arrays[array].address + at - self._starts[array]
+            ctypes.memmove(into + at - start, source, size)
+
+    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """What lies between two places in the block: arrays, where each part begins, its size."""
+        array, at = bisect_right(self._starts, start) - 1, start
+        stop = min(stop, self._starts[-1])
+        while at < stop:
+            size = min(stop, self._starts[array + 1]) - at
+            if size:
+                yield array, at, size
+            at, array = at + size, array + 1

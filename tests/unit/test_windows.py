@@ -1,0 +1,142 @@
+"""Arrays that two threads copy, each window once; and what a run makes of it."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import threading
+import time
+
+import pytest
+import torch
+
+import detrain
+from detrain.checkpoint import windows as windows_module
+from detrain.checkpoint.commit import manifest_steps, read_checkpoint
+from detrain.checkpoint.copying import Pace
+from detrain.checkpoint.reading import verified_arrays
+from detrain.checkpoint.store import LocalStore
+from detrain.checkpoint.windows import Abandoned, Late, Windows
+from detrain.trace.digest import digest_array
+
+WINDOW = 1000
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch):
+    monkeypatch.setattr(windows_module, "WINDOW", WINDOW)
+
+
+def made(sizes, seed=0, passing=None):
+    """Windows over arrays of some sizes, those arrays, and the block."""
+    passing = len(sizes) if passing is None else passing
+    draw = random.Random(seed)
+    sources = [ctypes.create_string_buffer(draw.randbytes(size), size) for size in sizes]
+    block, late, at = memoryview(bytearray(sum(sizes))), [], 0
+    for number, source in enumerate(sources):
+        view = block[at : at + len(source)]
+        late.append(Late(str(number), ctypes.addressof(source), view))
+        at += len(source)
+    return Windows(late, passing, block, memoryview(bytearray(WINDOW))), sources, block
+
+
+def test_the_writer_alone():
+    windows, sources, block = made([2500, 10, 990, 7, 3000])
+    found = b"".join(map(bytes, windows.pieces()))
+    assert found == b"".join(source.raw for source in sources)
+    assert windows.digests == {str(n): digest_array(s.raw) for n, s in enumerate(sources)}
+    assert bytes(block) == bytes(len(block))
+    assert windows.left() == 0
+    assert not windows.copy_last()
+
+
+def test_up_to_an_array_the_rest_is_in_the_block():
+    windows, sources, block = made([2500, 3000], passing=1)
+    while not windows.may_rest():
+        assert windows.copy_last()
+    found = b"".join(map(bytes, windows.pieces()))
+    assert found == sources[0].raw
+    assert list(windows.digests) == ["0"]
+    assert windows.is_copied(1)
+    assert bytes(block[2500:]) == sources[1].raw
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_both_at_once(seed):
+    draw = random.Random(seed)
+    sizes = [draw.randrange(1, 5000) for _ in range(30)]
+    windows, sources, _ = made(sizes, seed)
+
+    def copy():
+        while windows.copy_last():
+            time.sleep(draw.random() / 2000)
+
+    other = threading.Thread(target=copy)
+    other.start()
+    found = b""
+    for piece in windows.pieces():
+        found += bytes(piece)
+        time.sleep(draw.random() / 2000)
+    other.join()
+    assert found == b"".join(source.raw for source in sources)
+    assert windows.digests == {str(n): digest_array(s.raw) for n, s in enumerate(sources)}
+
+
+def test_what_is_stopped_is_abandoned():
+    windows, _, _ = made([5000])
+    pieces = windows.pieces()
+    next(pieces)
+    windows.stop()
+    with pytest.raises(Abandoned):
+        next(pieces)
+    with pytest.raises(Abandoned):
+        windows.wait_for(0)
+    assert not windows.copy_last()
+
+
+def test_there_is_time_if_the_shortest_of_the_last_was_long_enough():
+    pace = Pace()
+    assert pace.spare(10**8) == 0.0
+    pace.copied(10**9, 1.0)
+    assert pace.spare(10**8) == 0.0
+    for seconds in (0.1, 1.0, 0.5, 2.0):
+        pace.wanted_after(seconds)
+    assert pace.spare(10**8) == pytest.approx(0.8 * 0.5 - 1.5 * 0.1)
+    assert pace.spare(10**9) < 0
+
+
+@pytest.mark.parametrize("slow_disk", [False, True])
+def test_a_run_whose_arrays_are_written_from_where_they_lie(tmp_path, monkeypatch, slow_disk):
+    """Each checkpoint has the bytes of its step, whoever copied them."""
+    passed, copied, plain = [], [], Windows._copy
+
+    def copy(self, number, into):
+        (passed if into == windows_module.address_of(self._room) else copied).append(number)
+        plain(self, number, into)
+        if slow_disk and into == windows_module.address_of(self._room):
+            time.sleep(0.01)
+
+    monkeypatch.setattr(windows_module, "WINDOW", 256 << 10)
+    monkeypatch.setattr(Windows, "_copy", copy)
+    model = torch.nn.Linear(1500, 1500)
+    optimizer = torch.optim.Adam(model.parameters())
+    weights, options = [], {"save_every": 1, "digest_every": 0, "keep": 99}
+    with detrain.run(name="run", seed=1, runs=tmp_path, **options) as run:
+        for _ in run.loop(range(8), model=model, optimizer=optimizer):
+            weights.append(model.weight.detach().clone())
+            passed.append("step")
+            model(torch.ones(1, 1500)).sum().backward()
+            time.sleep(0.1)
+            optimizer.step()
+            optimizer.zero_grad()
+    store = LocalStore(tmp_path / "run" / "checkpoints")
+    steps = manifest_steps(store)
+    assert steps[-1] == 7
+    for step in steps:
+        state = read_checkpoint(store, step).levels[-1].state
+        found = verified_arrays(store, state)["model.weight"]
+        assert bytes(found) == weights[step].numpy().tobytes(), step
+    of_the_last = passed[len(passed) - passed[::-1].index("step") :]
+    assert len(of_the_last) > 2
+    if slow_disk:
+        assert len(of_the_last) < 60  # of 103: the rest was copied when time was short
