@@ -112,6 +112,9 @@ class DictForm(Form):
         return Node("dict", type_name(kind), values, keys, walk.fields(extra, path))
 
     def children(self, node: Node, live: dict[Any, Any]) -> Pairs:
+        return self._pairs(node, live) if node.keys or node.fields else ()
+
+    def _pairs(self, node: Node, live: dict[Any, Any]) -> Pairs:
         # Values under keys that are objects are paired later, when the keys are: see `restore`.
         methods = _methods(live)
         for key, value in zip(node.keys, node.items, strict=True):
@@ -129,6 +132,8 @@ class DictForm(Form):
         return kind.__new__(kind)
 
     def fill(self, node: Node, live: dict[Any, Any], restore: Restore, path: str) -> None:
+        if not live and not node.keys and not node.fields:
+            return  # most that a model holds are empty
         new = [
             (restore.get(key), restore.get(value))
             for key, value in zip(node.keys, node.items, strict=True)

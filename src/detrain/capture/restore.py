@@ -22,7 +22,7 @@ from detrain.capture.own import not_a_library
 from detrain.capture.sound import Fence, check_tree
 from detrain.errors import DamagedCheckpoint, DetrainError, ResumeMismatch
 from detrain.frameworks import find
-from detrain.frameworks.beside import beside
+from detrain.frameworks.beside import Beside
 from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, decode_scalar
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Restore:
     ) -> None:
         self._tree, self._data, self.note, self._rebuilt = tree, data, note, rebuilt
         self._fence = fence
+        self._frameworks = {framework.name: framework for framework in find.loaded()}
         self._under_way: set[int] = set()
         """Objects that can't change and are being made: none of them can hold itself."""
         self._live: dict[int, Any] = {}
@@ -86,10 +87,18 @@ class Restore:
         self._late: list[tuple[int, Ref, Any]] = []
         self._anchored: list[tuple[int, Any]] = []
         """Saved objects that rebuilt ones hold, which must stay the ones that they hold."""
-        self._aside: list[Callable[[], None]] = []
+        self._beside = Beside()
 
     def run(self, live: Mapping[str, Any], optional: Callable[[str], bool]) -> dict[str, Any]:
         """Match, then fill."""
+        try:
+            found = self._run(live, optional)
+            self._beside.finish()
+            return found
+        finally:
+            self._beside.stop()
+
+    def _run(self, live: Mapping[str, Any], optional: Callable[[str], bool]) -> dict[str, Any]:
         for name, ref in self._tree.rebuilt:
             if name not in live:
                 raise self._not_rebuilt(ref, "nothing")
@@ -113,17 +122,11 @@ class Restore:
                 raise self._not_rebuilt(ref, "another object")
         while self._to_fill:
             self._fill(self._to_fill.pop())
-        self._settle()
         return found
 
     def aside(self, path: str, fill: Callable[[], None]) -> None:
-        """Fill an array later, beside others: to copy a large one takes no more than memory."""
-        self._aside.append(lambda: self.checked(path, fill))
-
-    def _settle(self) -> None:
-        """Fill those."""
-        filling, self._aside = self._aside, []
-        beside(filling)
+        """Fill an array beside all else: to copy a large one takes no more than memory."""
+        self._beside.add(lambda: self.checked(path, fill))
 
     def get(self, ref: Ref) -> Any:
         """The object that a reference stands for; it may be filled only later."""
@@ -163,7 +166,7 @@ class Restore:
                 self._fill(at)
                 node = self._tree.nodes[at]
                 todo += [*node.items, *node.keys, *(child for _, child in node.fields)]
-        self._settle()
+        self._beside.finish()
 
     def data(self, facts: ArrayFacts) -> memoryview:
         """The bytes of an array."""
@@ -175,9 +178,8 @@ class Restore:
 
     def framework(self, name: str, path: str) -> Framework:
         """An adapter that the program's imports have brought in."""
-        for framework in find.loaded():
-            if framework.name == name:
-                return framework
+        if name in self._frameworks:
+            return self._frameworks[name]
         raise ResumeMismatch(
             path,
             f"{name} to be imported by the program",

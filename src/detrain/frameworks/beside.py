@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["WORTH_A_THREAD", "beside"]
+__all__ = ["WORTH_A_THREAD", "Beside", "beside"]
 
 WORTH_A_THREAD = 1 << 20
 """Bytes of an array that is worked on beside others."""
@@ -22,27 +22,54 @@ _THREADS = 4
 """At the most: memory is not faster than that."""
 
 
-def beside(tasks: Iterable[Callable[[], object]]) -> None:
-    """Do tasks, several at a time; the first error is raised when no task runs any more."""
-    left, errors = deque(tasks), list[BaseException]()
+class Beside:
+    """Tasks that are done while the thread which adds them goes on."""
 
-    def work() -> None:
-        while not errors:
+    def __init__(self) -> None:
+        self._left: deque[Callable[[], object]] = deque()
+        self._errors: list[BaseException] = []
+        self._threads: list[threading.Thread] = []
+        self._most = min(_THREADS, os.cpu_count() or 1) - 1
+
+    def add(self, task: Callable[[], object]) -> None:
+        """Have a task done."""
+        self._left.append(task)
+        running = [thread for thread in self._threads if thread.is_alive()]
+        if len(running) < self._most:
+            thread = threading.Thread(target=self._work, daemon=True)
+            self._threads = [*running, thread]
+            thread.start()
+
+    def finish(self) -> None:
+        """Do what is left; the first error is raised when no task runs any more."""
+        self._work()
+        self.stop()
+        errors, self._errors = self._errors, []
+        if errors:
+            raise errors[0]
+
+    def stop(self) -> None:
+        """Do nothing more, and wait until no task runs."""
+        self._left.clear()
+        threads, self._threads = self._threads, []
+        for thread in threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while not self._errors:
             try:
-                task = left.popleft()
+                task = self._left.popleft()
             except IndexError:
                 return
             try:
                 task()
             except BaseException as error:
-                errors.append(error)
+                self._errors.append(error)
 
-    helpers = min(_THREADS, os.cpu_count() or 1, len(left)) - 1
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(helpers)]
-    for thread in threads:
-        thread.start()
-    work()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+
+def beside(tasks: Iterable[Callable[[], object]]) -> None:
+    """Do tasks, several at a time; the first error is raised when no task runs any more."""
+    work = Beside()
+    for task in tasks:
+        work.add(task)
+    work.finish()

@@ -5,6 +5,7 @@ All copies go through byte views, so every dtype is exact and numpy is not neede
 
 from __future__ import annotations
 
+import math
 import mmap
 from functools import cache
 from itertools import compress, repeat
@@ -177,7 +178,7 @@ def create(
     kind: type[Any], facts: ArrayFacts, data: memoryview, shared: torch.Tensor | None
 ) -> torch.Tensor:
     """A new tensor, or a view of the memory that `shared` looks into, to be filled."""
-    _source(facts, data)  # before memory is taken for it: the data must be there
+    _check_bytes(facts, data)  # before memory is taken for it
     with torch.no_grad():
         if shared is None:
             made = _allocate(facts, facts.device)
@@ -202,6 +203,13 @@ def _dtype(facts: ArrayFacts) -> torch.dtype:
     if not isinstance(dtype, torch.dtype):
         raise ValueError(f"{facts.dtype!r} is not a dtype of torch {torch.__version__}")
     return dtype
+
+
+def _check_bytes(facts: ArrayFacts, data: memoryview) -> None:
+    """`ValueError` if there are more or fewer bytes than an array has."""
+    expected = math.prod(facts.shape) * _dtype(facts).itemsize
+    if len(data) != expected:
+        raise ValueError(f"{len(data)} bytes where {expected} were expected")
 
 
 def _source(facts: ArrayFacts, data: memoryview) -> torch.Tensor:
