@@ -222,6 +222,12 @@ def snapshot(program, arena, *, thorough=False, left=False):
     return made, before, late
 
 
+def begun(made):
+    """Go on, as after the head of a loop; somebody writes."""
+    made.overlap.begin()
+    made.overlap.copying.start()
+
+
 @pytest.fixture(autouse=True)
 def late_copies(monkeypatch):
     """A copy begins when it is waited for, or when `hasten` is set."""
@@ -260,7 +266,7 @@ def test_parameters_and_moments_are_copied_late_and_nothing_else():
     # Two parameters; the third lies in memory of numpy's. Two moments of each of the three.
     assert len(late) == 2 + 6
     assert not [name for name in late if name.endswith("grad")]
-    made.overlap.begin()
+    begun(made)
     assert check(made, before) == ()
 
 
@@ -271,7 +277,7 @@ def test_one_change(name, held):
     program = Program()
     program.hidden = HELD[held](program)
     made, before, _ = snapshot(program, Arena())
-    made.overlap.begin()
+    begun(made)
     CHANGES[name](program)
     check(made, before)
     assert "data" not in vars(torch.Tensor)
@@ -286,7 +292,7 @@ def test_one_change(name, held):
 def test_what_goes_past_an_optimizer_is_seen_and_what_waits_is_kept(name, torn):
     program = Program()
     made, before, _ = snapshot(program, Arena())
-    made.overlap.begin()
+    begun(made)
     CHANGES[name](program)
     assert bool(check(made, before)) == torn
 
@@ -297,7 +303,7 @@ def test_a_write_that_nothing_shows_is_found_by_comparing():
         program = Program()
         address = program.one.data_ptr()
         made, before, _ = snapshot(program, Arena(), thorough=thorough)
-        made.overlap.begin()
+        begun(made)
         made.overlap.copying.finish()
         ctypes.memset(address, 7, program.one.nbytes)
         changed = made.overlap.end()
@@ -309,7 +315,7 @@ def test_a_write_that_nothing_shows_is_found_by_comparing():
 def test_a_child_that_is_forked_meanwhile_waits_for_nothing():
     program = Program()
     made, before, _ = snapshot(program, Arena())
-    made.overlap.begin()
+    begun(made)
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -327,7 +333,7 @@ def test_without_the_guards_the_bytes_would_be_wrong(monkeypatch, name):
     monkeypatch.setattr(StillTensors, "begin", lambda self, settle: None)
     program = Program()
     made, before, _ = snapshot(program, Arena())
-    made.overlap.begin()
+    begun(made)
     CHANGES[name](program)
     assert made.overlap.end() or any(
         bytes(made.wait_for(array)) != before[array.name] for array in made.arrays
@@ -354,7 +360,7 @@ def test_what_is_written_from_where_it_lies_is_the_state_of_the_cut(monkeypatch,
     program = Program()
     made, before, late = snapshot(program, Arena(), left=True)
     assert made.left == late
-    made.overlap.begin()
+    begun(made)
     pieces, expected = passed(made, before)
     found = next(pieces) + next(pieces)
     program.update()  # waits until the rest is in the block, if it is guarded
@@ -383,7 +389,7 @@ def test_many_changes_while_it_is_written(late_copies, held, events):
     program = Program()
     program.hidden = HELD[held](program)
     made, before, _ = snapshot(program, Arena(), left=True)
-    made.overlap.begin()
+    begun(made)
     (pieces, expected), found = passed(made, before), b""
     for event in events:
         if event is None:
@@ -426,7 +432,7 @@ def test_many_changes_over_some_checkpoints(late_copies, rounds):
         program.hidden = HELD[held](program) if program.one.shape == (SIDE, SIDE) else []
         made, before, _ = snapshot(program, arena)
         if made.overlap is not None:
-            made.overlap.begin()
+            begun(made)
         for number, name in enumerate(names):
             if number == hasten_at:
                 late_copies.set()

@@ -12,6 +12,7 @@ Arrays are held weakly in between, so that the memory of one that the program is
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ class Again:
             before.begin(roots, aside)
         found = before.found(aside)
         self._before = before
-        return found
+        return dataclasses.replace(found, again=True) if before.is_same else found
 
 
 class _Standing(Walk):
@@ -78,6 +79,8 @@ class _Standing(Walk):
         self._taken: set[int] = set()
         """Those whose place others took."""
         self._named_by: dict[int, list[tuple[dict[str, LiveLeaf], str]]] = {}
+        self.is_same = False
+        """Whether it holds, and no object but an array took the place of another."""
 
     def begin(self, roots: Mapping[str, Any], aside: Aside) -> None:
         """Walk for the first time, from all but the dead roots."""
@@ -132,6 +135,7 @@ class _Standing(Walk):
         for index in self._taken.union(self._loose):
             self._set_array(index, self._alive[index])
         self._shared, self._fixed = shared, None
+        self.is_same = all(self._nodes[index].array is not None for index in self._taken)
         self._taken.clear()
         return True
 

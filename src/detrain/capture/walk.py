@@ -94,6 +94,9 @@ class Walked:
     """The names of those `graphs` that belong to arrays which are saved: they may be used later."""
     met: tuple[str, ...] = ()
     """The paths of the objects that are `alive`."""
+    again: bool = False
+    """Whether all that is saved is what the walk before from the same place met, but for constants
+    and arrays."""
 
 
 def walk(

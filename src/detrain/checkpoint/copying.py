@@ -73,14 +73,24 @@ class Copying:
         self._index = {array.name: number for number, array in enumerate(arrays)}
         self._windows = Windows(arrays, left, turn.memory, turn.room)
         self._started = self._hurry = False
+        self._starting = threading.Lock()
         self._began = 0.0
         self._over = threading.Event()
         self.waited = self._waited_for_turn = 0.0
         """Seconds that the program waited for it."""
 
+    def begin(self) -> None:
+        """From now on, the arrays must not be freed before `finish` or `cancel` has returned."""
+        self._began = monotonic()
+
     def start(self) -> None:
-        """Begin. The arrays must not be freed before `finish` or `cancel` has returned."""
-        self._started, self._began = True, monotonic()
+        """Copy. Called by who writes, when all that comes before is written: only then is the block
+        free.
+        """
+        with self._starting:
+            if self._windows.stopped:
+                return
+            self._started = True
         # Plain: to start an object of `threading` waits until the thread has been running.
         _thread.start_new_thread(self._run, ())
 
@@ -135,10 +145,12 @@ class Copying:
 
     def cancel(self) -> None:
         """No longer copy, and wait until nothing is read any more."""
-        self._windows.stop()
+        with self._starting:
+            self._windows.stop()
         if self._started:
             self._over.wait()
         else:
+            self._over.set()
             self._turn.wait()
 
     def _run(self) -> None:
@@ -181,10 +193,10 @@ class Overlap:
         self._changed: set[str] = set()
 
     def begin(self) -> None:
-        """Start to copy; what would change an array waits from now on."""
+        """What would change an array waits from now on until it is copied: who writes does that."""
         for each in self._still:
             each.begin(self.settle)
-        self.copying.start()
+        self.copying.begin()
 
     def settle(self) -> None:
         """Finish the copy, and see whether anything changed under it. Any thread may call it."""

@@ -182,6 +182,8 @@ class Committing:
 
     def _write(self, order: Order) -> None:
         try:
+            if order.cut.overlap is not None:
+                order.cut.overlap.copying.start()
             self._save_all(order)
         except (OSError, Abandoned) as error:
             order.failure = error

@@ -147,7 +147,11 @@ class Saving:
             self.wait()  # tests kill at points that follow from each other
         self._reached("cut")
         began = self._clock()
-        self._committing.begin(order)
+        try:
+            self._committing.begin(order)
+        except BaseException:
+            order.cut.give_up()  # nobody will copy it, and nobody is to wait for that
+            raise
         self._behind += self._clock() - began
         if isinstance(order.cut, LiveSnapshot):
             self.wait()  # it is the program's own memory that is written

@@ -59,7 +59,8 @@ class States:
         self._verified, self._write = verified, write
         self._plan, self._known = plan, known
         self.surroundings = Surroundings()
-        self._has_opaque = False
+        self.has_opaque = False
+        """Whether something was met whose content can't be captured."""
         self._returning = Returning(owns)
         self.limit: int | None = None
         """Bytes that a copy may take; a larger state is written where it lies."""
@@ -70,7 +71,7 @@ class States:
 
     def survey(self, level: Level) -> None:
         """A loop begins: note what must not change in it."""
-        if self._has_opaque or level.habits.nests is None:
+        if self.has_opaque or level.habits.nests is None:
             walked = self._walk(level, self._cut(level))
             level.opaque = self.opaque_in(walked)
             if level.habits.present is None:
@@ -197,7 +198,7 @@ class States:
         """What of a state can't be captured, with digests of it."""
         named = zip(state.tree.paths, state.tree.nodes, strict=True)
         found = {path: node.text for path, node in named if node.form == "opaque"}
-        self._has_opaque = self._has_opaque or bool(found)
+        self.has_opaque = self.has_opaque or bool(found)
         return found
 
     def is_thin(self, level: Level) -> bool:

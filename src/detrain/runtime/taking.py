@@ -45,6 +45,8 @@ class Taking:
         """What loops declared, by their paths."""
         self.moving: dict[tuple[str, ...], list[Any]] = {}
         """Generators that move with what a loop goes through, by the paths of declared loops."""
+        self._returns: tuple[str, ...] | None = None
+        """The loop whose state was last seen to be such that a resumed run would have it."""
         self.always_audits = False
         """Whether each checkpoint is watched, not only the first of a loop."""
 
@@ -75,6 +77,7 @@ class Taking:
         changing = self._saving.changing(level)
         walked = self._states.copy_cut(level, thorough=watched, changing=changing)
         reason = self._would_not_return(level, walked)
+        self._returns = None if reason else level.path()
         if reason:
             self._attempt.attention(f"no checkpoint can be taken: {reason}")
             self._states.give_up(level)
@@ -89,6 +92,8 @@ class Taking:
 
     def _would_not_return(self, level: Level, walked: Walked) -> str:
         """What of a state a resumed run would not have; empty if there is nothing."""
+        if walked.again and self._returns == level.path() and not self._states.has_opaque:
+            return ""
         for path, digest in self._states.opaque_in(walked).items():
             if level.opaque.get(path) != digest:
                 return (
