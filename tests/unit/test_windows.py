@@ -32,11 +32,8 @@ def made(sizes, seed=0, passing=None):
     passing = len(sizes) if passing is None else passing
     draw = random.Random(seed)
     sources = [ctypes.create_string_buffer(draw.randbytes(size), size) for size in sizes]
-    block, late, at = memoryview(bytearray(sum(sizes))), [], 0
-    for number, source in enumerate(sources):
-        view = block[at : at + len(source)]
-        late.append(Late(str(number), ctypes.addressof(source), view))
-        at += len(source)
+    block = memoryview(bytearray(sum(sizes)))
+    late = [Late(str(n), ctypes.addressof(each), len(each)) for n, each in enumerate(sources)]
     return Windows(late, passing, block, memoryview(bytearray(WINDOW))), sources, block
 
 

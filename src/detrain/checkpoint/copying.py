@@ -67,7 +67,7 @@ class Copying:
     def __init__(
         self, arrays: Sequence[Late], turn: Turn, left: int = 0, pace: Pace | None = None
     ) -> None:
-        self._arrays, self._turn, self._pace = arrays, turn, pace or Pace()
+        self._turn, self._pace = turn, pace or Pace()
         self.left = frozenset(array.name for array in arrays[:left])
         """Those that are left to who writes, if it comes in time."""
         self._index = {array.name: number for number, array in enumerate(arrays)}
@@ -127,7 +127,7 @@ class Copying:
         digests = self._windows.digests
         if name not in digests:
             self.wait_for(name)
-            digests[name] = digest_array(self._arrays[self._index[name]].into)
+            digests[name] = digest_array(self._windows.wait_for(self._index[name]))
         return digests[name]
 
     def finish(self) -> None:
@@ -216,7 +216,7 @@ class Overlap:
         """Of the arrays that are to be compared, those that are not as they were copied."""
         try:
             for array in self._compare:
-                now = digest_array(memory_at(array.address, len(array.into)))
+                now = digest_array(memory_at(array.address, array.nbytes))
                 if now != self.copying.digest(array.name):
                     yield array.name
         except Abandoned:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import weakref
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.buffers import address_of
@@ -42,7 +41,8 @@ class Snapshot:
     """A tree, the bytes of its arrays, and where the global generators stood."""
 
     tree: StateTree
-    arrays: tuple[ArrayBytes, ...]
+    laid: tuple[ArrayBytes, ...] | Callable[[], tuple[ArrayBytes, ...]]
+    """Its arrays, or what gives them: who writes has time for that, the program has none."""
     positions: Positions
     rebuilt: dict[str, str] = field(default_factory=dict)
     """Digests of arrays that are not in it, because the program makes them again."""
@@ -57,6 +57,13 @@ class Snapshot:
     given_up: bool = False
     """Whether it is not to be written any more."""
     _give_back: Callable[[], None] | None = None
+
+    @property
+    def arrays(self) -> tuple[ArrayBytes, ...]:
+        """Its arrays, in the order of the file."""
+        if not isinstance(self.laid, tuple):
+            self.laid = self.laid()
+        return self.laid
 
     def wait_for(self, array: ArrayBytes) -> memoryview | bytes | bytearray:
         """The bytes of an array, as soon as they are copied; `Abandoned` if they won't be."""
@@ -87,7 +94,7 @@ class Snapshot:
 
     def release(self) -> None:
         """Give its memory back: it is durable, or given up. On the thread that writes."""
-        give_back, self._give_back, self.arrays = self._give_back, None, ()
+        give_back, self._give_back, self.laid = self._give_back, None, ()
         if give_back is not None:
             give_back()
 
@@ -107,7 +114,8 @@ def take(
     memory, give_back = (
         (memoryview(bytearray(nbytes)), None) if arena is None else arena.block(nbytes)
     )
-    arrays = _copied(leaves, memory)
+    _copy(leaves, memory)
+    arrays = _laid(leaves, memory)
     made = Snapshot(tree, arrays, positions_now(), rebuilt or {}, gradients, left_out)
     if give_back is not None:
         # Most are replaced by the next one and never written.
@@ -156,18 +164,17 @@ def take_overlapped(
             its()
             turn.done()
 
-    views = _sliced(late, turn.memory)
+    _copy(early, at_once)
     made = Snapshot(
         tree,
-        (*_named(late, views), *_copied(early, at_once, base)),
+        lambda: (*_laid(late, turn.memory), *_laid(early, at_once, base)),
         positions_now(),
         rebuilt,
         gradients,
         left_out,
         _give_back=give_back,
     )
-    pairs = zip(late, views, strict=True)
-    arrays = [Late(leaf.name, where[leaf.name], view) for leaf, view in pairs]
+    arrays = [Late(leaf.name, where[leaf.name], leaf.nbytes) for leaf in late]
     copying = Copying(arrays, turn, len(left), pace)
     made.overlap = Overlap(copying, still, compare=arrays if thorough else ())
     return made
@@ -183,35 +190,27 @@ def _in_file_order(leaves: Iterable[LiveLeaf]) -> tuple[LiveLeaf, ...]:
     return tuple(sorted(leaves, key=lambda leaf: -min(leaf.nbytes & -leaf.nbytes, _ROUND)))
 
 
-def _sliced(leaves: Sequence[LiveLeaf], memory: memoryview) -> list[memoryview]:
-    ends = [0, *accumulate(leaf.nbytes for leaf in leaves)]
-    return [memory[start:end] for start, end in pairwise(ends)]
+def _laid(leaves: Sequence[LiveLeaf], memory: memoryview, base: int = 0) -> tuple[ArrayBytes, ...]:
+    """Arrays that follow each other in a memory, which begins at `base` of its block."""
+    found, at = [], 0
+    for leaf in leaves:
+        data = memory[at : at + leaf.nbytes]
+        found.append(ArrayBytes(leaf.name, leaf.dtype, leaf.shape, data, base + at))
+        at += leaf.nbytes
+    return tuple(found)
 
 
-def _named(
-    leaves: Sequence[LiveLeaf], views: Sequence[memoryview], base: int = 0
-) -> tuple[ArrayBytes, ...]:
-    """Arrays whose bytes are views of a block, one after the other from `base` on."""
-    starts = accumulate((leaf.nbytes for leaf in leaves), initial=base)
-    named = zip(leaves, views, starts, strict=False)
-    return tuple(
-        [ArrayBytes(leaf.name, leaf.dtype, leaf.shape, view, at) for leaf, view, at in named]
-    )
-
-
-def _copied(
-    leaves: Sequence[LiveLeaf], memory: memoryview, base: int = 0
-) -> tuple[ArrayBytes, ...]:
-    views = _sliced(leaves, memory)
-    into = address_of(memory) if len(memory) else 0
-    for leaf, view in zip(leaves, views, strict=True):
+def _copy(leaves: Sequence[LiveLeaf], memory: memoryview) -> None:
+    """Copy arrays into a memory, one after the other."""
+    start = address_of(memory) if len(memory) else 0
+    at = 0
+    for leaf in leaves:
         address = leaf.framework.address(leaf.array) if leaf.nbytes else None
         if address is not None:
-            ctypes.memmove(into, address, leaf.nbytes)
+            ctypes.memmove(start + at, address, leaf.nbytes)
         elif leaf.nbytes:
-            leaf.framework.copy_out(leaf.array, view)
-        into += leaf.nbytes
-    return _named(leaves, views, base)
+            leaf.framework.copy_out(leaf.array, memory[at : at + leaf.nbytes])
+        at += leaf.nbytes
 
 
 def digest_snapshot(

@@ -30,11 +30,11 @@ class Abandoned(Exception):
 
 
 class Late(NamedTuple):
-    """An array that is copied while the program goes on: from where, into what."""
+    """An array that is copied while the program goes on, and where it lies."""
 
     name: str
     address: int
-    into: memoryview
+    nbytes: int
 
 
 class Windows:
@@ -47,7 +47,7 @@ class Windows:
         self, arrays: Sequence[Late], passing: int, block: memoryview, room: memoryview
     ) -> None:
         self._arrays, self._block, self._room = arrays, block, room
-        self._starts = [0, *accumulate(len(array.into) for array in arrays)]
+        self._starts = [0, *accumulate(array.nbytes for array in arrays)]
         count = -(-self._starts[-1] // WINDOW)
         self._end = self._starts[passing]
         # A window with something else in it as well is needed in the block.
@@ -95,12 +95,13 @@ class Windows:
         """Whether an array is in the block."""
         return self._copied * WINDOW <= self._starts[array]
 
-    def wait_for(self, array: int) -> None:
+    def wait_for(self, array: int) -> memoryview:
         """Wait until an array is in the block; `Abandoned` if it won't be."""
         with self._changed:
             self._changed.wait_for(lambda: self.is_copied(array) or self._stop)
             if self._stop:
                 raise Abandoned
+        return self._block[self._starts[array] : self._starts[array + 1]]
 
     def rest(self, seconds: float) -> None:
         """Wait as long, or until something happens that who copies should know of."""
