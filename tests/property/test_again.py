@@ -154,11 +154,23 @@ def compared(found: Walked, fresh: Walked) -> None:
     assert found.left_out == fresh.left_out
 
 
+def skeleton(walked: Walked) -> list[tuple[str, str, str, Any]]:
+    """What is saved, without constants, arrays and plain containers."""
+    met = zip(walked.met, walked.tree.nodes, walked.alive, strict=False)
+    plain = (torch.Tensor, np.ndarray, dict, list, tuple, set, frozenset)
+    return [
+        (path, node.form, node.type, None if isinstance(obj, plain) else obj)
+        for path, node, obj in met
+        if not node.anchor
+    ]
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("planned", [False, True])
 def test_gone_again_it_gives_what_a_fresh_walk_gives(seed: int, planned: bool) -> None:
     world, again = World(seed), Again(not_a_library)
-    kept = 0
+    kept = same = 0
+    last: list[tuple[str, str, str, Any]] = []
     for _ in range(60):
         for _ in range(world.dice.randrange(3)):
             world.change()
@@ -167,8 +179,27 @@ def test_gone_again_it_gives_what_a_fresh_walk_gives(seed: int, planned: bool) -
         found = again.walk(roots, aside)
         kept += again._before is before
         compared(found, walk(roots, not_a_library, aside))
+        now = skeleton(found)
+        if found.again:
+            assert [each[:3] for each in now] == [each[:3] for each in last]
+            assert all(one[3] is other[3] for one, other in zip(now, last, strict=True))
+            same += 1
+        last = now
         del found
     assert kept > 20  # else nothing was tested
+    assert same > 0
+
+
+def test_another_object_of_the_same_class_is_another():
+    again, job = Again(not_a_library), Thing()
+    names = {"m/job": job, "m/few": [1, 2]}
+    found = [again.walk(names).again]
+    job.count = 7
+    found.append(again.walk(names).again)
+    names["m/job"] = Thing()
+    found.append(again.walk(names).again)
+    found.append(again.walk(names).again)
+    assert found == [False, True, False, True]
 
 
 def test_what_the_program_is_done_with_is_freed() -> None:

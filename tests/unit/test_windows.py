@@ -12,8 +12,9 @@ import torch
 
 import detrain
 from detrain.checkpoint import windows as windows_module
+from detrain.checkpoint.buffers import Arena
 from detrain.checkpoint.commit import manifest_steps, read_checkpoint
-from detrain.checkpoint.copying import Pace
+from detrain.checkpoint.copying import Copying, Pace
 from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.store import LocalStore
 from detrain.checkpoint.windows import Abandoned, Late, Windows
@@ -100,6 +101,19 @@ def test_there_is_time_if_the_shortest_of_the_last_was_long_enough():
         pace.wanted_after(seconds)
     assert pace.spare(10**8) == pytest.approx(0.8 * 0.5 - 1.5 * 0.1)
     assert pace.spare(10**9) < 0
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_copy_that_is_given_up_tells_nothing_of_the_pace_and_nobody_waits_for_it(started):
+    pace = Pace()
+    copying = Copying([Late("x", 0, 0)], Arena().turn(0), 0, pace)
+    copying.begin()
+    if started:
+        copying.start()
+    copying.cancel()
+    copying.start()  # who writes may come late
+    copying.finish()
+    assert not pace._times
 
 
 @pytest.mark.parametrize("slow_disk", [False, True])

@@ -80,7 +80,7 @@ class _Standing(Walk):
         """Those whose place others took."""
         self._named_by: dict[int, list[tuple[dict[str, LiveLeaf], str]]] = {}
         self.is_same = False
-        """Whether it holds, and no object but an array took the place of another."""
+        """Whether it holds, and only arrays and plain containers took the place of others."""
 
     def begin(self, roots: Mapping[str, Any], aside: Aside) -> None:
         """Walk for the first time, from all but the dead roots."""
@@ -135,7 +135,7 @@ class _Standing(Walk):
         for index in self._taken.union(self._loose):
             self._set_array(index, self._alive[index])
         self._shared, self._fixed = shared, None
-        self.is_same = all(self._nodes[index].array is not None for index in self._taken)
+        self.is_same = all(self._sights[index].is_plain for index in self._taken)
         self._taken.clear()
         return True
 

@@ -40,6 +40,11 @@ class Sight(NamedTuple):
     values: Any = ()
     factory: Any = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it was an array or a plain container: one can always be made anew."""
+        return self.way == ARRAY or self.kind in _BUILT_IN
+
 
 def look(obj: Any, node: Node) -> Sight:
     """Look at an object that is described by a node."""

@@ -133,7 +133,8 @@ class Copying:
     def finish(self) -> None:
         """Wait until nothing of the program is read any more; then it may be changed."""
         began = monotonic()
-        self._pace.wanted_after(began - self._began)
+        if not self._windows.stopped:
+            self._pace.wanted_after(began - self._began)
         self._hasten()
         self._over.wait()
         self.waited += monotonic() - began
