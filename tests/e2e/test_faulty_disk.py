@@ -106,7 +106,7 @@ def test_clocks_that_jump_change_nothing(runner, whole):
     assert [each["step"] for each in before] == [4, 8, 12, 16]
     created = [each["created"] for each in before]
     assert created != sorted(created)
-    ended = run(runner, "--save-every", "0.01s", clock="jumps")
+    ended = run(runner, "--save-every", "0.001s", clock="jumps")
     assert ended.returncode == 0, ended.stderr
     assert "going on from step 16" in ended.stderr
     found = runner.show("it")

@@ -88,11 +88,10 @@ class Copying:
         free.
         """
         with self._starting:
-            if self._windows.stopped:
-                return
-            self._started = True
-        # Plain: to start an object of `threading` waits until the thread has been running.
-        _thread.start_new_thread(self._run, ())
+            if not self._windows.stopped:
+                # Plain: to start an object of `threading` waits until the thread has been running.
+                _thread.start_new_thread(self._run, ())
+                self._started = True
 
     @property
     def behind(self) -> float:
