@@ -129,13 +129,17 @@ def test_a_run_whose_arrays_are_written_from_where_they_lie(tmp_path, monkeypatc
 
     monkeypatch.setattr(windows_module, "WINDOW", 256 << 10)
     monkeypatch.setattr(Windows, "_copy", copy)
+    # Whatever else this machine does: there is time for some of it, or for all.
+    monkeypatch.setattr(Pace, "spare", lambda self, _: 0.03 if slow_disk else 9.0)
     model = torch.nn.Linear(1500, 1500)
     optimizer = torch.optim.Adam(model.parameters())
     weights, options = [], {"save_every": 1, "digest_every": 0, "keep": 99}
     with detrain.run(name="run", seed=1, runs=tmp_path, **options) as run:
         for _ in run.loop(range(8), model=model, optimizer=optimizer):
             weights.append(model.weight.detach().clone())
-            passed.append("step")
+            if len(weights) == 4:  # by now it is known what changes
+                passed.clear()
+                copied.clear()
             model(torch.ones(1, 1500)).sum().backward()
             time.sleep(0.1)
             optimizer.step()
@@ -147,7 +151,5 @@ def test_a_run_whose_arrays_are_written_from_where_they_lie(tmp_path, monkeypatc
         state = read_checkpoint(store, step).levels[-1].state
         found = verified_arrays(store, state)["model.weight"]
         assert bytes(found) == weights[step].numpy().tobytes(), step
-    of_the_last = passed[len(passed) - passed[::-1].index("step") :]
-    assert len(of_the_last) > 2
-    if slow_disk:
-        assert len(of_the_last) < 60  # of 103: the rest was copied when time was short
+    assert len(passed) > 5
+    assert len(copied) > 5 or not slow_disk
