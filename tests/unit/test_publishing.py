@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import detrain
+from detrain.runtime.committing import Committing
 
 WIDTH = 1500
 """Of a layer that takes a while to be copied: what is changed at once is changed under the copy."""
@@ -65,6 +66,28 @@ def test_it_waits_where_the_iteration_may_speak_against_it(tmp_path, how):
     trained(tmp_path, body)
     # What is changed by hand is copied at once after the first time, and published then.
     assert seen == ([False] * 3 if how.startswith("a graph") else [False, True, True])
+
+
+def test_a_writer_that_can_not_begin_leaves_nobody_waiting(tmp_path, monkeypatch):
+    plain, steps = Committing.begin, []
+
+    def begin(self, order):
+        steps.append(order.step)
+        if len(steps) == 3:
+            raise RuntimeError("no thread is to be had")
+        plain(self, order)
+
+    monkeypatch.setattr(Committing, "begin", begin)
+    model = torch.nn.Linear(WIDTH, WIDTH)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    with detrain.run(name="run", seed=1, runs=tmp_path, save_every=1, digest_every=0) as run:
+        try:
+            for _ in run.loop(range(5), model=model, optimizer=optimizer):
+                update(model, optimizer)
+        except RuntimeError:
+            update(model, optimizer)  # nobody copies, and nothing is to be waited for
+            steps.append("went on")
+    assert steps[-1] == "went on"
 
 
 @pytest.mark.parametrize("declared", [False, True])

@@ -92,6 +92,19 @@ def test_what_is_stopped_is_abandoned():
     assert not windows.copy_last()
 
 
+def test_who_rests_is_woken_before_and_after():
+    """That time is short may be said before the rest begins: it must not begin then."""
+    for first in (True, False):
+        windows, _, _ = made([5000])
+        if first:
+            windows.hasten()
+        else:
+            threading.Timer(0.05, windows.hasten).start()
+        began = time.monotonic()
+        windows.rest(60)
+        assert time.monotonic() - began < 30
+
+
 def test_there_is_time_if_the_shortest_of_the_last_was_long_enough():
     pace = Pace()
     assert pace.spare(10**8) == 0.0

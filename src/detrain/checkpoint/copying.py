@@ -72,7 +72,7 @@ class Copying:
         """Those that are left to who writes, if it comes in time."""
         self._index = {array.name: number for number, array in enumerate(arrays)}
         self._windows = Windows(arrays, left, turn.memory, turn.room)
-        self._started = self._hurry = False
+        self._started = False
         self._starting = threading.Lock()
         self._began = 0.0
         self._over = threading.Event()
@@ -114,7 +114,7 @@ class Copying:
             raise Abandoned
         if name in self._index:
             if name in self.left:
-                self._hasten()
+                self._windows.hasten()
             self._windows.wait_for(self._index[name])
 
     def pieces(self) -> Iterator[memoryview]:
@@ -134,14 +134,9 @@ class Copying:
         began = monotonic()
         if not self._windows.stopped:
             self._pace.wanted_after(began - self._began)
-        self._hasten()
+        self._windows.hasten()
         self._over.wait()
         self.waited += monotonic() - began
-
-    def _hasten(self) -> None:
-        """Have the rest copied now."""
-        self._hurry = True
-        self._windows.wake()
 
     def cancel(self) -> None:
         """No longer copy, and wait until nothing is read any more."""
@@ -169,7 +164,7 @@ class Copying:
         windows, nbytes, spent = self._windows, 0, 0.0
         while left := windows.left():
             now = monotonic()
-            if windows.may_rest() and not self._hurry:
+            if windows.may_rest():
                 spare = self._pace.spare(left) - (now - self._began)
                 if spare > 0:
                     windows.rest(spare)

@@ -54,7 +54,7 @@ class Windows:
         self._whole = count if passing == len(arrays) else self._end // WINDOW
         self._changed = threading.Condition()
         self._front, self._back, self._copied = 0, count, count
-        self._passing = self._stop = False
+        self._passing = self._stop = self._hurry = False
         self.digests: dict[str, str] = {}
         """Of the arrays that were written from the front."""
 
@@ -63,8 +63,8 @@ class Windows:
         return (self._back - self._front) * WINDOW
 
     def may_rest(self) -> bool:
-        """Whether none of these is needed in the block."""
-        return self._back <= self._whole
+        """Whether none of these is needed in the block, as far as is known."""
+        return self._back <= self._whole and not self._hurry
 
     def stop(self) -> None:
         """No longer copy."""
@@ -106,12 +106,14 @@ class Windows:
     def rest(self, seconds: float) -> None:
         """Wait as long, or until something happens that who copies should know of."""
         with self._changed:
-            if self._front < self._back and not self._stop:
+            # Asked here, so that nothing happens between the question and the wait.
+            if self._front < self._back and self.may_rest() and not self._stop:
                 self._changed.wait(seconds)
 
-    def wake(self) -> None:
-        """End the rest of who copies."""
+    def hasten(self) -> None:
+        """Have the rest copied now."""
         with self._changed:
+            self._hurry = True
             self._changed.notify_all()
 
     def wait_for_front(self) -> None:
