@@ -65,6 +65,19 @@ def test_an_exact_program(program, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job.py"]  # nothing is left behind
 
 
+@pytest.mark.parametrize("search", [".", "{here}"])
+def test_modules_on_the_search_path_are_those_of_the_copy(tmp_path, monkeypatch, search):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", search.format(here=tmp_path))
+    body = textwrap.dedent(PROGRAM).replace("HIDING", "").replace("FACTOR", "1.0")
+    (tmp_path / "parts.py").write_text(f"def train():\n{textwrap.indent(body, '    ')}")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "job.py").write_text("import parts\nparts.train()")
+    proof = resume_everywhere("scripts/job.py", steps=20, kills=1)
+    assert proof.steps == 20
+    assert proof.exact
+
+
 def test_hidden_state_is_found_and_the_place_is_named(program):
     proof = resume_everywhere(program(HIDDEN, "factor()"), steps=16, kills=2)
     assert not proof.exact

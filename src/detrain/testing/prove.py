@@ -118,7 +118,7 @@ class _Bench:
         )
         options = ["--runs", str(self._folder / "runs"), "--name", name, "--seed", str(self._seed)]
         options += ["--save-every", save, "--keep", str(keep), "--digest-every", "1", "--quiet"]
-        env = {"DETRAIN_CRASH_AT": f"step={stop}"}
+        env = {"DETRAIN_CRASH_AT": f"step={stop}", "PYTHONPATH": _search_path(copy)}
         return self._warm.run(["run", *options, str(script), *self._argv], copy, env, timeout=600)
 
     def events(self, name: str) -> list[tuple[Event, str]]:
@@ -185,6 +185,17 @@ def _first_other_line(expected: bytes, found: bytes) -> str:
         if left != right:
             return f"line {number} of the output is {right!r}, it was {left!r}"
     return f"the output has {len(found)} bytes, it had {len(expected)}"
+
+
+def _search_path(copy: Path) -> str:
+    """Where modules are searched for: in the copy, not in the folder that was copied."""
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folders = [Path(each).absolute() for each in named if each]
+    moved = [
+        copy / each.relative_to(Path.cwd()) if each.is_relative_to(Path.cwd()) else each
+        for each in folders
+    ]
+    return os.pathsep.join(map(str, moved))
 
 
 def _is_there(module: str) -> bool:

@@ -128,6 +128,12 @@ def serve(imports: Sequence[str]) -> None:
         print(json.dumps({"code": code}), file=answers, flush=True)
 
 
+def _search_path() -> list[str]:
+    """The folders that the environment says modules are in, as the interpreter lists them."""
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [str(Path(folder).absolute()) for folder in folders if folder]
+
+
 def _child(request: Mapping[str, Any]) -> None:
     """The child: become a process of its own, run the command, leave without the parent's exit."""
     main = importlib.import_module("detrain.cli").main  # as the console script would
@@ -137,8 +143,11 @@ def _child(request: Mapping[str, Any]) -> None:
         os.close(handle)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
+    before = _search_path()
     os.chdir(request["cwd"])
     os.environ.update(request["env"])
+    if "PYTHONPATH" in request["env"]:
+        sys.path[:] = [*_search_path(), *(each for each in sys.path if each not in before)]
     sys.argv = ["detrain", *request["argv"]]
     code = 1
     try:
