@@ -95,8 +95,7 @@ class Walked:
     met: tuple[str, ...] = ()
     """The paths of the objects that are `alive`."""
     again: bool = False
-    """Whether all that is saved is what the walk before from the same place met, but for constants,
-    arrays and plain containers."""
+    """Whether only constants, arrays and plain containers are others than in the walk before."""
 
 
 def walk(
