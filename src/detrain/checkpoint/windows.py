@@ -2,8 +2,8 @@
 
 Two threads do it, and whoever comes first copies a window. The one that writes comes from the
 front: it copies into a small room, whose bytes go to the disk while they are in the cache. That
-takes half as much of the memory's time, which the program needs too, as a copy of everything; but
-it is no faster than the disk. The one that copies comes from the back, into the block, when there
+takes less of the memory's time, which the program needs too, than a copy of everything; but it is
+no faster than the disk. The one that copies comes from the back, into the block, when there
 is no more time to be lost.
 """
 
