@@ -190,6 +190,20 @@ def test_gone_again_it_gives_what_a_fresh_walk_gives(seed: int, planned: bool) -
     assert same > 0
 
 
+@pytest.mark.parametrize("empty", [[], {}, set(), OrderedDict(), defaultdict(list)])
+def test_what_was_empty_for_long_is_seen_to_be_filled(empty: Any) -> None:
+    again, names = Again(not_a_library), {"m/empty": Thing(it=empty), "m/few": [1, 2]}
+    for _ in range(3):
+        again.walk(names)
+    if isinstance(empty, dict):
+        empty["a"] = 1
+    elif isinstance(empty, set):
+        empty.add(1)
+    else:
+        empty.append(1)
+    compared(again.walk(names), walk(names))
+
+
 def test_another_object_of_the_same_class_is_another():
     again, job = Again(not_a_library), Thing()
     names = {"m/job": job, "m/few": [1, 2]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -88,6 +89,16 @@ def test_a_writer_that_can_not_begin_leaves_nobody_waiting(tmp_path, monkeypatch
             update(model, optimizer)  # nobody copies, and nothing is to be waited for
             steps.append("went on")
     assert steps[-1] == "went on"
+
+
+def test_what_can_not_be_made_anew_is_refused_each_time(tmp_path):
+    def body(step, model, optimizer, carried):
+        if step == 0:
+            carried.append(threading.Lock())
+        update(model, optimizer)
+
+    trained(tmp_path, body)
+    assert not list((tmp_path / "run" / "checkpoints").glob("*[1-9].json"))
 
 
 @pytest.mark.parametrize("declared", [False, True])

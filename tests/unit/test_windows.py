@@ -92,6 +92,32 @@ def test_what_is_stopped_is_abandoned():
     assert not windows.copy_last()
 
 
+@pytest.mark.parametrize("who", ["the writer waits for a window", "the rest waits for the writer"])
+def test_each_waits_for_what_the_other_has_begun(monkeypatch, who):
+    windows, sources, _ = made([WINDOW])
+    begun, go_on, done, plain = threading.Event(), threading.Event(), [], Windows._copy
+
+    def copy(self, number, into):
+        begun.set()
+        go_on.wait()
+        plain(self, number, into)
+
+    monkeypatch.setattr(Windows, "_copy", copy)
+    ways = [windows.copy_last, lambda: done.append(b"".join(map(bytes, windows.pieces())))]
+    if who.startswith("the rest"):
+        ways = [ways[1], lambda: (windows.wait_for_front(), done.append("waited"))]
+    threads = [threading.Thread(target=way, daemon=True) for way in ways]
+    threads[0].start()
+    begun.wait()
+    threads[1].start()
+    threads[1].join(0.2)
+    assert threads[1].is_alive()
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert sources[0].raw in done
+
+
 def test_who_rests_is_woken_before_and_after():
     """That time is short may be said before the rest begins: it must not begin then."""
     for first in (True, False):
