@@ -23,9 +23,11 @@ from torch import nn
 from detrain.capture.walk import walk
 from detrain.checkpoint import buffers, windows
 from detrain.checkpoint import copying as copying_module
+from detrain.checkpoint.arranged import arrange
 from detrain.checkpoint.buffers import Arena
 from detrain.checkpoint.snapshot import take_overlapped
 from detrain.frameworks import find
+from detrain.frameworks.torch.guards import GUARDS
 from detrain.frameworks.torch.still import StillTensors
 from detrain.trace.digest import digest_array
 
@@ -212,12 +214,13 @@ def snapshot(program, arena, *, thorough=False, left=False):
     walked, leaves = leaves_of(program)
     before = {name: bytes_of(leaf) for name, leaf in leaves.items()}
     still = find.by_name("torch").still(walked.leaves, walked.alive)
+    assert still is None or still.prepare()
+    addresses = still.addresses if still else {}
     made = take_overlapped(
-        walked.tree, walked.leaves, {}, gradients=True, left_out=0,
-        arena=arena, still=[still] if still else [], thorough=thorough,
-        changing=leaves if left else (),
+        walked.tree, arrange(walked.leaves, addresses, leaves if left else ()), {},
+        gradients=True, left_out=0, arena=arena, still=[still] if still else [], thorough=thorough,
     )  # fmt: skip
-    late = set(still.addresses) if still else set()
+    late = set(addresses)
     del walked, leaves
     return made, before, late
 
@@ -280,6 +283,7 @@ def test_one_change(name, held):
     begun(made)
     CHANGES[name](program)
     check(made, before)
+    GUARDS.step_aside()
     assert "data" not in vars(torch.Tensor)
     assert "numpy" not in vars(torch.Tensor)
 

@@ -17,7 +17,7 @@ from detrain.checkpoint.commit import manifest_steps, read_checkpoint
 from detrain.checkpoint.copying import Copying, Pace
 from detrain.checkpoint.reading import verified_arrays
 from detrain.checkpoint.store import LocalStore
-from detrain.checkpoint.windows import Abandoned, Late, Windows
+from detrain.checkpoint.windows import Abandoned, Late, Row, Windows
 from detrain.trace.digest import digest_array
 
 WINDOW = 1000
@@ -35,7 +35,7 @@ def made(sizes, seed=0, passing=None):
     sources = [ctypes.create_string_buffer(draw.randbytes(size), size) for size in sizes]
     block = memoryview(bytearray(sum(sizes)))
     late = [Late(str(n), ctypes.addressof(each), len(each)) for n, each in enumerate(sources)]
-    return Windows(late, passing, block, memoryview(bytearray(WINDOW))), sources, block
+    return Windows(Row(late, passing), block, memoryview(bytearray(WINDOW))), sources, block
 
 
 def test_the_writer_alone():
@@ -145,7 +145,7 @@ def test_there_is_time_if_the_shortest_of_the_last_was_long_enough():
 @pytest.mark.parametrize("started", [False, True])
 def test_a_copy_that_is_given_up_tells_nothing_of_the_pace_and_nobody_waits_for_it(started):
     pace = Pace()
-    copying = Copying([Late("x", 0, 0)], Arena().turn(0), 0, pace)
+    copying = Copying(Row([Late("x", 0, 0)]), Arena().turn(0), pace)
     copying.begin()
     if started:
         copying.start()

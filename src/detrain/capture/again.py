@@ -25,6 +25,7 @@ from detrain.capture.walk import Aside, Roots, Walk, Walked
 from detrain.errors import UncapturableState
 from detrain.frameworks import find
 from detrain.frameworks.base import LiveLeaf
+from detrain.state import StateTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from detrain.state import Node
 
 __all__ = ["Again"]
+
+
+_Place = tuple[Any, int, int]
+"""A memory, where in it an array lies, and how large it is."""
 
 
 class _Changed(Exception):
@@ -55,7 +60,7 @@ class Again:
             before.begin(roots, aside)
         found = before.found(aside)
         self._before = before
-        return dataclasses.replace(found, again=True) if before.is_same else found
+        return found
 
 
 class _Standing(Walk):
@@ -70,15 +75,21 @@ class _Standing(Walk):
         self._restless: set[int] = set()
         """Objects that were not as before, or can't be seen to be: each is looked at by itself."""
         self._loose: list[int] = []
-        """Arrays that no sight holds."""
-        self._placed: dict[int, tuple[Any, int, int]] = {}
-        self._moved: dict[int, tuple[Any, int, int]] = {}
+        """Arrays that no sight holds, and ..."""
+        self._held: frozenset[int] = frozenset()
+        """... the others."""
+        self._placed: dict[int, _Place] = {}
+        self._moved: dict[int, _Place] = {}
         self._names: tuple[tuple[str, ...], ...] = ()
         self._fixed: set[int] | None = None
         """While it is gone again: the objects that no other can take the place of."""
         self._taken: set[int] = set()
         """Those whose place others took."""
         self._named_by: dict[int, list[tuple[dict[str, LiveLeaf], str]]] = {}
+        self._firm: tuple[LiveLeaf, ...] | None = None
+        """The leaves of arrays that sights hold, as long as these lie where they lay."""
+        self._given: Walked | None = None
+        """What was given last, if no object, nor what is known of one, is another since."""
         self.is_same = False
         """Whether it holds, and only arrays and plain containers took the place of others."""
 
@@ -99,12 +110,23 @@ class _Standing(Walk):
         self._loose = [
             i for i in arrays if i not in held and self._sights[i].kind.__weakrefoffset__
         ]
+        self._held = frozenset(arrays).difference(self._loose)
         for leaves in (self._leaves, self._rebuilt):
             for name, leaf in leaves.items():
                 self._named_by.setdefault(self._index[id(leaf.array)], []).append((leaves, name))
 
     def found(self, aside: Aside) -> Walked:
         """Walk from the dead roots; gives all that was found, and forgets the dead."""
+        if self._given is None or aside.dead or self._numbering is not None:
+            given = self._found_anew(aside)
+        else:  # to gather the nodes again, one would have to touch each of them
+            tree = self._given.tree
+            tree = StateTree(self._refs, tree.nodes, tree.paths, self._rebuilt_refs)
+            given = dataclasses.replace(self._given, tree=tree, again=self.is_same)
+        self._given = None if self._loose else given
+        return given
+
+    def _found_anew(self, aside: Aside) -> Walked:
         count, left_out = len(self._nodes), dict(self._left_out)
         found = self._found(aside)
         for obj in self._alive[count:]:
@@ -115,8 +137,18 @@ class _Standing(Walk):
         self._graphs = {i: leaf for i, leaf in self._graphs.items() if i < count}
         self._described.clear()
         self._asked.clear()
+        firm, loose = self._parted()
         self._loosen()
-        return found
+        return dataclasses.replace(found, again=self.is_same, firm=firm, loose=loose)
+
+    def _parted(self) -> tuple[tuple[LiveLeaf, ...], tuple[LiveLeaf, ...]]:
+        """The leaves whose arrays sights hold, and the others."""
+        named = [each for index in self._loose for each in self._named_by.get(index, ())]
+        loose = tuple(leaves[name] for leaves, name in named if leaves is self._leaves)
+        if self._firm is None:
+            names = {leaf.name for leaf in loose}
+            self._firm = tuple(leaf for leaf in self._leaves.values() if leaf.name not in names)
+        return self._firm, loose
 
     def holds(self, roots: Mapping[str, Any], aside: Aside) -> bool:
         """Whether a fresh walk would give the same structure; what differs is described again."""
@@ -132,6 +164,8 @@ class _Standing(Walk):
             self._check()
         except (_Changed, UncapturableState):
             return False
+        if not self._taken.isdisjoint(self._held):
+            self._firm = None
         for index in self._taken.union(self._loose):
             self._set_array(index, self._alive[index])
         self._shared, self._fixed = shared, None
@@ -243,6 +277,7 @@ class _Standing(Walk):
         if node.form != before.form or node.type != before.type or _below(node) != _below(before):
             raise _Changed
         self._nodes[index] = node
+        self._given = None
         return True
 
     def _meet(self, obj: Any, path: str) -> int:
@@ -254,6 +289,7 @@ class _Standing(Walk):
             raise _Changed
         self._fixed.add(index)
         self._taken.add(index)
+        self._given = None
         before = self._alive[index]
         if before is not None:
             del self._index[id(before)]
@@ -265,6 +301,7 @@ class _Standing(Walk):
 
     def _describe_array(self, index: int, obj: Any) -> None:
         """Describe an array again. Only where it lies, and what hangs on it, may differ."""
+        self._given = None
         node = self._nodes[index]
         assert node.array is not None
         framework = find.by_name(node.array.framework)
@@ -306,13 +343,29 @@ class _Standing(Walk):
 
     def _move(self) -> None:
         """Note the arrays that lie elsewhere now. Memory that one left may be another's."""
+        if not self._held.isdisjoint(self._moved):
+            self._firm = None
         memories = {index: self._memories.pop(self._placed[index][0]) for index in self._moved}
         for index, now in self._moved.items():
-            if now[0] in self._memories:
+            if now[0] in self._memories or self._is_in_another(index, now):
                 raise _Changed
             self._memories[now[0]] = memories[index]
             self._placed[index] = now
         self._moved.clear()
+
+    def _is_in_another(self, moved: int, now: _Place) -> bool:
+        """Whether the memory of an array has that of another in it, or is in that of another.
+
+        Where others lie is asked by the addresses of their elements: one that was moved into a
+        larger memory, at the address where it was before, does not show there.
+        """
+        (framework, start), _, size = now
+        for index, (place, _, nbytes) in self._placed.items():
+            known, at = place
+            apart = index == moved or index in self._moved or known != framework
+            if not apart and start < at + nbytes and at < start + size:
+                return True
+        return False
 
 
 def _with_array(leaf: LiveLeaf, array: Any) -> LiveLeaf:

@@ -18,13 +18,17 @@ from detrain.frameworks import find
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from detrain.frameworks.base import Glance
     from detrain.state import Node
 
 __all__ = ["ARRAY", "OTHER", "Sight", "Together", "is_as_seen", "look"]
 
-_EMPTY, _DICT, _FIELDS, _ITEMS, ARRAY, OTHER = range(6)
+_EMPTY, _DICT, _FIELDS, _ITEMS, ARRAY, _FIXED, OTHER = range(7)
 
 _BUILT_IN = frozenset({dict, OrderedDict, defaultdict, list, tuple, set, frozenset})
+
+_OF_PYTHON = 1 << 9
+"""The flag of classes that were made by Python code: all others can't be changed."""
 
 _fields: Callable[[Any], dict[str, Any]] = attrgetter("__dict__")
 _values: Callable[[Any], Iterable[Any]] = methodcaller("values")
@@ -60,6 +64,8 @@ def look(obj: Any, node: Node) -> Sight:
         if issubclass(kind, dict):
             return Sight(_DICT, kind, list(obj), list(obj.values()), factory)
         return Sight(_ITEMS, kind, (), list(obj))
+    if kind is type and not obj.__flags__ & _OF_PYTHON:
+        return Sight(_FIXED, kind)
     if node.form == "object" and not slot_names(kind) and hasattr(obj, "__dict__"):
         held = _fields(obj)
         return Sight(_FIELDS, kind, list(held), list(held.values()))
@@ -70,11 +76,13 @@ def is_as_seen(obj: Any, sight: Sight) -> bool:
     """Whether another look at an object, whose class is what it was, gives the same."""
     way, kind, keys, values, factory = sight
     if way == ARRAY:
-        return values is not None and keys([obj]) == values
+        return values is not None and bool(values.is_same([obj]))
     if way == _EMPTY:
         return not obj
     if way == _ITEMS:
         return len(obj) == len(values) and all(map(is_, obj, values))
+    if way == _FIXED:
+        return True
     if way == OTHER:
         return False
     if kind is defaultdict and _factory(obj) is not factory:
@@ -109,10 +117,10 @@ class Together:
         self._values = [*chain(*(sight.values for _, sight in held[:keyed]))]
         defaults = [(obj, s.factory) for obj, s in by_way[_DICT] if s.kind is defaultdict]
         self._defaults, self._factories = _parted(defaults)
-        self._arrays: dict[Callable[[Sequence[Any]], object], list[Any]] = {}
+        by_glance: dict[Callable[[Sequence[Any]], Glance | None], list[Any]] = {}
         for obj, sight in by_way[ARRAY]:
-            self._arrays.setdefault(sight.keys, []).append(obj)
-        self._glances = [glance(arrays) for glance, arrays in self._arrays.items()]
+            by_glance.setdefault(sight.keys, []).append(obj)
+        self._glances = [(glance(arrays), arrays) for glance, arrays in by_glance.items()]
 
     def are_as_seen(self) -> bool:
         """Whether each of them is as it was."""
@@ -125,7 +133,7 @@ class Together:
             and all(map(is_, chain.from_iterable(map(_values, keyed)), self._values))
             and all(map(is_, chain.from_iterable(held), self._iterated))
             and all(map(is_, map(_factory, self._defaults), self._factories))
-            and [glance(arrays) for glance, arrays in self._arrays.items()] == self._glances
+            and all(glance and glance.is_same(arrays) for glance, arrays in self._glances)
         )
 
 

@@ -96,6 +96,11 @@ class Walked:
     """The paths of the objects that are `alive`."""
     again: bool = False
     """Whether only constants, arrays and plain containers are others than in the walk before."""
+    firm: tuple[LiveLeaf, ...] = ()
+    """Those of the leaves whose arrays are held by something that was walked. If all of them are
+    the arrays of the walk before, and lie where they lay, it is the very tuple of that walk."""
+    loose: tuple[LiveLeaf, ...] = ()
+    """The other leaves, if a walk is gone again and again."""
 
 
 def walk(

@@ -18,7 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.buffers import WINDOW
-from detrain.checkpoint.windows import Abandoned, Late, Windows
+from detrain.checkpoint.windows import Abandoned, Late, Row, Windows
 from detrain.frameworks.find import memory_at
 from detrain.trace.digest import digest_array
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from detrain.checkpoint.buffers import Turn
     from detrain.frameworks.base import Still
 
-__all__ = ["Abandoned", "Copying", "Late", "Overlap", "Pace"]
+__all__ = ["Abandoned", "Copying", "Late", "Overlap", "Pace", "Row"]
 
 _ENOUGH = 4 * WINDOW
 """Bytes: how fast fewer are copied tells nothing."""
@@ -59,19 +59,15 @@ class Pace:
 
 
 class Copying:
-    """Copies some arrays, which follow each other in a block, on a thread of its own.
+    """Copies a row of arrays into a block, on a thread of its own.
 
-    The first of them, `left`, are left to who writes as long as `pace` says that there is time.
+    Those that are passing are left to who writes as long as `pace` says that there is time.
     """
 
-    def __init__(
-        self, arrays: Sequence[Late], turn: Turn, left: int = 0, pace: Pace | None = None
-    ) -> None:
+    def __init__(self, row: Row, turn: Turn, pace: Pace | None = None) -> None:
         self._turn, self._pace = turn, pace or Pace()
-        self.left = frozenset(array.name for array in arrays[:left])
-        """Those that are left to who writes, if it comes in time."""
-        self._index = {array.name: number for number, array in enumerate(arrays)}
-        self._windows = Windows(arrays, left, turn.memory, turn.room)
+        self.left, self._index = row.left, row.index
+        self._windows = Windows(row, turn.memory, turn.room)
         self._started = False
         self._starting = threading.Lock()
         self._began = 0.0
@@ -203,8 +199,9 @@ class Overlap:
             self.copying.finish()
             self._changed |= set(self._different())
             for each in self._still:
-                changed = each.end()
-                self._changed |= set() if self._is_good else changed
+                if not self._is_good:
+                    self._changed |= each.changed()
+                each.end()
             self._settled, self._still, self._compare = True, (), ()
 
     def _different(self) -> Iterator[str]:

@@ -12,15 +12,17 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from detrain.checkpoint.arranged import in_file_order
 from detrain.checkpoint.buffers import address_of
-from detrain.checkpoint.copying import Copying, Late, Overlap, Pace
+from detrain.checkpoint.copying import Copying, Overlap, Pace
 from detrain.checkpoint.format import ArrayBytes
-from detrain.frameworks.find import Positions, live_bytes, positions_now
+from detrain.frameworks.find import Positions, live_bytes, note_positions, positions_now
 from detrain.trace.digest import digest_array, digest_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from detrain.checkpoint.arranged import Arranged
     from detrain.checkpoint.buffers import Arena
     from detrain.checkpoint.manifest import SavedState
     from detrain.frameworks.base import LiveLeaf, Still
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Snapshot", "digest_leaves", "digest_snapshot", "take", "take_overlapped"]
 
-_ROUND = 64
-"""Bytes: a multiple of what any element takes."""
+_LITTLE = 1 << 20
+"""Bytes: what is copied at once and is less than this is copied into new memory."""
 
 _MUCH = 64 << 20
 """Bytes: what is copied at once and is more than this lies in the block of the cut, too."""
@@ -43,7 +45,8 @@ class Snapshot:
     tree: StateTree
     laid: tuple[ArrayBytes, ...] | Callable[[], tuple[ArrayBytes, ...]]
     """Its arrays, or what gives them: who writes has time for that, the program has none."""
-    positions: Positions
+    stood: Positions | Callable[[], Positions]
+    """Where the generators stood, or what gives that as text."""
     rebuilt: dict[str, str] = field(default_factory=dict)
     """Digests of arrays that are not in it, because the program makes them again."""
     gradients: bool = True
@@ -64,6 +67,13 @@ class Snapshot:
         if not isinstance(self.laid, tuple):
             self.laid = self.laid()
         return self.laid
+
+    @property
+    def positions(self) -> Positions:
+        """Where the global generators stood, as text."""
+        if not isinstance(self.stood, dict):
+            self.stood = self.stood()
+        return self.stood
 
     def wait_for(self, array: ArrayBytes) -> memoryview | bytes | bytearray:
         """The bytes of an array, as soon as they are copied; `Abandoned` if they won't be."""
@@ -109,14 +119,14 @@ def take(
     arena: Arena | None = None,
 ) -> Snapshot:
     """Copy the arrays that a walk has just met, at once."""
-    leaves = _in_file_order(leaves)
+    leaves = in_file_order(leaves)
     nbytes = sum(leaf.nbytes for leaf in leaves)
     memory, give_back = (
         (memoryview(bytearray(nbytes)), None) if arena is None else arena.block(nbytes)
     )
     _copy(leaves, memory)
     arrays = _laid(leaves, memory)
-    made = Snapshot(tree, arrays, positions_now(), rebuilt or {}, gradients, left_out)
+    made = Snapshot(tree, arrays, note_positions(), rebuilt or {}, gradients, left_out)
     if give_back is not None:
         # Most are replaced by the next one and never written.
         made._give_back = weakref.finalize(made, give_back)
@@ -125,7 +135,7 @@ def take(
 
 def take_overlapped(
     tree: StateTree,
-    leaves: Iterable[LiveLeaf],
+    arranged: Arranged,
     rebuilt: dict[str, str],
     *,
     gradients: bool,
@@ -133,61 +143,45 @@ def take_overlapped(
     arena: Arena,
     still: Sequence[Still],
     thorough: bool,
-    changing: Collection[str] = (),
     pace: Pace | None = None,
 ) -> Snapshot:
-    """Copy what may change at any time at once, and prepare to copy what is `still` later.
+    """Copy at once what may change at any time, and prepare to copy what is `still` later.
 
     That begins with `Snapshot.overlap.begin`, before the program goes on. If it is to be
-    `thorough`, what is copied later is compared once more when it is finished. Those that are known
-    to be `changing` will be written; they are left to who does that as long as `pace` allows.
+    `thorough`, what is copied later is compared once more when it is finished. What is left to who
+    writes is left to it as long as `pace` allows.
     """
-    where = {name: address for each in still for name, address in each.addresses.items()}
-    leaves = tuple(leaves)
-    late = _in_file_order(leaf for leaf in leaves if leaf.name in where)
-    left = [] if thorough else [each for each in late if _is_left(each, changing)]
-    if left:
-        late = (*left, *(each for each in late if not _is_left(each, changing)))
-    early = _in_file_order(leaf for leaf in leaves if leaf.name not in where)
-    much, rest = (sum(leaf.nbytes for leaf in each) for each in (late, early))
+    row, late, early = arranged.row, arranged.late, arranged.early
+    much, rest, base = row.nbytes, arranged.nbytes, 0
     if not late and rest <= _MUCH:
         return take(tree, early, rebuilt, gradients=gradients, left_out=left_out, arena=arena)
-    if rest > _MUCH:
-        turn = arena.turn(much + rest)
-        turn.wait()
-        at_once, base, give_back = turn.memory[much:], much, turn.done
-    else:
-        turn = arena.turn(much)
-        (at_once, its), base = arena.block(rest), 0
+    turn = arena.turn(much + rest if rest > _MUCH else much)
+    give_back = turn.done
+    if rest <= _LITTLE:
+        at_once = arranged.gathered()
+    elif rest <= _MUCH:
+        at_once, its = arena.block(rest)
+        _copy(early, at_once)
 
         def give_back() -> None:
             its()
             turn.done()
+    else:
+        turn.wait()
+        at_once, base = turn.memory[much:], much
+        _copy(early, at_once)
 
-    _copy(early, at_once)
     made = Snapshot(
         tree,
         lambda: (*_laid(late, turn.memory), *_laid(early, at_once, base)),
-        positions_now(),
+        note_positions(),
         rebuilt,
         gradients,
         left_out,
         _give_back=give_back,
     )
-    arrays = [Late(leaf.name, where[leaf.name], leaf.nbytes) for leaf in late]
-    copying = Copying(arrays, turn, len(left), pace)
-    made.overlap = Overlap(copying, still, compare=arrays if thorough else ())
+    made.overlap = Overlap(Copying(row, turn, pace), still, compare=row.arrays if thorough else ())
     return made
-
-
-def _is_left(leaf: LiveLeaf, changing: Collection[str]) -> bool:
-    # Of a round size, so that all that follows in the file lies right.
-    return leaf.name in changing and leaf.nbytes % _ROUND == 0
-
-
-def _in_file_order(leaves: Iterable[LiveLeaf]) -> tuple[LiveLeaf, ...]:
-    """Arrays follow each other without gaps: those of round sizes first, so that all lie right."""
-    return tuple(sorted(leaves, key=lambda leaf: -min(leaf.nbytes & -leaf.nbytes, _ROUND)))
 
 
 def _laid(leaves: Sequence[LiveLeaf], memory: memoryview, base: int = 0) -> tuple[ArrayBytes, ...]:

@@ -22,7 +22,7 @@ from detrain.checkpoint.buffers import WINDOW, address_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Abandoned", "Late", "Windows"]
+__all__ = ["Abandoned", "Late", "Row", "Windows"]
 
 
 class Abandoned(Exception):
@@ -37,21 +37,31 @@ class Late(NamedTuple):
     nbytes: int
 
 
+class Row:
+    """Arrays that follow each other. The first `passing` of them need not lie in a block."""
+
+    def __init__(self, arrays: Sequence[Late], passing: int = 0) -> None:
+        self.arrays, self.passing = arrays, passing
+        self.starts = [0, *accumulate(array.nbytes for array in arrays)]
+        self.index = {array.name: number for number, array in enumerate(arrays)}
+        self.left = frozenset(array.name for array in arrays[:passing])
+        """The names of those that are passing."""
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes there are."""
+        return self.starts[-1]
+
+
 class Windows:
-    """Arrays that follow each other from the beginning of a block on. For two threads.
+    """A row from the beginning of a block on. For two threads."""
 
-    The first `passing` of them need not come to lie in the block.
-    """
-
-    def __init__(
-        self, arrays: Sequence[Late], passing: int, block: memoryview, room: memoryview
-    ) -> None:
-        self._arrays, self._block, self._room = arrays, block, room
-        self._starts = [0, *accumulate(array.nbytes for array in arrays)]
-        count = -(-self._starts[-1] // WINDOW)
-        self._end = self._starts[passing]
+    def __init__(self, row: Row, block: memoryview, room: memoryview) -> None:
+        self._arrays, self._starts, self._block, self._room = row.arrays, row.starts, block, room
+        count = -(-row.nbytes // WINDOW)
+        self._end = row.starts[row.passing]
         # A window with something else in it as well is needed in the block.
-        self._whole = count if passing == len(arrays) else self._end // WINDOW
+        self._whole = count if row.passing == len(row.arrays) else self._end // WINDOW
         self._changed = threading.Condition()
         self._front, self._back, self._copied = 0, count, count
         self._passing = self._stop = self._hurry = False

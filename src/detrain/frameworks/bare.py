@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from detrain.frameworks.base import LiveLeaf, Still
+    from detrain.frameworks.base import Glance, LiveLeaf, Still
     from detrain.rng import Fill
 
 __all__ = ["Bare"]
@@ -88,7 +88,7 @@ class Bare:
         """Nothing of its own needs to be named by a checkpoint."""
         return False
 
-    def glance(self, arrays: Sequence[Any]) -> object:
+    def glance(self, arrays: Sequence[Any]) -> Glance | None:
         """There is no quicker way."""
         return None
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
-__all__ = ["ArrayView", "Follower", "Framework", "LiveLeaf", "Positioned", "Still"]
+__all__ = ["ArrayView", "Follower", "Framework", "Glance", "LiveLeaf", "Positioned", "Still"]
 
 
 class ArrayView(msgspec.Struct, frozen=True):
@@ -50,6 +50,17 @@ class LiveLeaf(msgspec.Struct, frozen=True, eq=False):
     shape: tuple[int, ...]
 
 
+class Glance(Protocol):
+    """What one look at some arrays gave. It keeps none of them alive."""
+
+    def is_same(self, arrays: Sequence[Any]) -> bool:
+        """Whether `view`s of as many arrays would be those of the ones that were looked at.
+
+        Of `fields`, it is only asked whether there are any; which memory an array lies in is asked
+        by the address of its first element.
+        """
+
+
 @runtime_checkable
 class Positioned(Protocol):
     """An iterator that can be moved forward without producing what it passes over."""
@@ -80,14 +91,24 @@ class Still(Protocol):
     def addresses(self) -> Mapping[str, int]:
         """Where the bytes of each lie, in C order, by the names of leaves."""
 
+    def prepare(self) -> bool:
+        """They are about to be copied, at a time when `begin` has not been called, or `end` has.
+
+        The same arrays must lie where they lay when they were found. False if something may change
+        them by now that nobody would see: then it has to be asked anew which are still.
+        """
+
     def begin(self, settle: Callable[[], None]) -> None:
         """Call `settle`, once, before anything changes one of them that `end` would not see."""
 
     def unchanged(self) -> bool:
         """Whether none was changed so far. Any thread may ask."""
 
-    def end(self) -> set[str]:
-        """No longer; gives those that were changed since. Called by `settle` itself, too."""
+    def changed(self) -> set[str]:
+        """Those that were changed so far."""
+
+    def end(self) -> None:
+        """No longer. Called by `settle` itself, too."""
 
 
 class Follower(Protocol):
@@ -185,13 +206,15 @@ class Framework(Protocol):
     def seed(self, seed: int) -> None:
         """Seed the global generators."""
 
-    def positions(self) -> dict[str, str]:
-        """Where the global generators stand, as text."""
+    def note_positions(self) -> Callable[[], dict[str, str]]:
+        """Note where the global generators stand. What it gives puts that into text: the program
+        need not wait for it, any thread may ask.
+        """
 
     def stand(self) -> bytes:
-        """Where the default generators that programs seed stand: quicker to get than `positions`.
+        """Where the default generators that programs seed stand: quicker to get than all.
 
-        The same wherever `positions` are the same.
+        The same wherever all positions are the same.
         """
 
     def reposition(self, positions: Mapping[str, str]) -> None:
@@ -236,11 +259,8 @@ class Framework(Protocol):
         `ValueError` with a reason if it is one whose content can't be captured.
         """
 
-    def glance(self, arrays: Sequence[Any]) -> object:
-        """What `view`s of some arrays depend on, if that is quicker to get; None if it is not.
-
-        Of `fields`, it need only tell whether there are any. No array is kept alive by it.
-        """
+    def glance(self, arrays: Sequence[Any]) -> Glance | None:
+        """Look at some arrays, if there is a way that is quicker than `view`; None if not."""
 
     def copy_out(self, obj: Any, into: memoryview) -> None:
         """Copy the bytes of an array, in C order, into a buffer of exactly that size."""

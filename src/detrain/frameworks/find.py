@@ -32,6 +32,7 @@ __all__ = [
     "live_bytes",
     "loaded",
     "memory_at",
+    "note_positions",
     "place_of",
     "positions_now",
     "reposition",
@@ -65,15 +66,27 @@ def by_name(name: str) -> Framework:
 
 def loaded() -> tuple[Framework, ...]:
     """Adapters of what the program has imported, in a fixed order; Python's own is always first."""
-    present = [name for name in ADAPTERS if _is_complete(sys.modules.get(name))]
-    return (stdlib.ADAPTER, *(by_name(name) for name in present))
+    return (stdlib.ADAPTER, *[by_name(name) for name in ADAPTERS if _is_complete(name)])
+
+
+def note_positions() -> Callable[[], Positions]:
+    """Note where the global generators of all frameworks stand, and how often pools were called.
+
+    What it gives puts that into text; any thread may ask it for that.
+    """
+    noted = {framework.name: framework.note_positions() for framework in loaded()}
+    called = calls.CALLS.position()
+
+    def positions() -> Positions:
+        found = {name: note() for name, note in noted.items()}
+        return {**found, calls.NAME: called} if called else found
+
+    return positions
 
 
 def positions_now() -> Positions:
     """Where the global generators of all frameworks stand, and how often pools were called."""
-    positions = {framework.name: framework.positions() for framework in loaded()}
-    called = calls.CALLS.position()
-    return {**positions, calls.NAME: called} if called else positions
+    return note_positions()()
 
 
 def memory_at(address: int, nbytes: int) -> memoryview:
@@ -100,9 +113,18 @@ def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:
     calls.CALLS.put(positions.get(calls.NAME, {}))
 
 
-def _is_complete(module: ModuleType | None) -> bool:
-    spec = getattr(module, "__spec__", None)
-    return module is not None and not getattr(spec, "_initializing", False)
+_complete: set[str] = set()
+"""Modules that were imported to their end: nothing undoes that, and to ask them takes time."""
+
+
+def _is_complete(name: str) -> bool:
+    module = sys.modules.get(name)
+    if module is None or name in _complete:
+        return module is not None
+    if getattr(getattr(module, "__spec__", None), "_initializing", False):
+        return False
+    _complete.add(name)
+    return True
 
 
 class ImportWatch(importlib.abc.MetaPathFinder):

@@ -13,7 +13,10 @@ import random
 import struct
 from array import array
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["WORDS", "Twister"]
 
@@ -50,13 +53,15 @@ class Twister:
             return self._generator.getstate()
         return bytes(self._memory), self._generator.gauss_next
 
-    def position(self) -> str:
-        """Where it stands, as text: the spare normal number, the words, the next word's place."""
+    def note_position(self) -> Callable[[], str]:
+        """Note where it stands; gives that as text: the spare normal number, the words, the next
+        word's place.
+        """
         if self._memory is None:
             _, words, spare = self._generator.getstate()
-            return f"{spare!r} {array('I', words).tobytes().hex()}"
-        memory = self._memory
-        return f"{self._generator.gauss_next!r} {memory[4:].hex()}{memory[:4].hex()}"
+            return lambda: f"{spare!r} {array('I', words).tobytes().hex()}"
+        memory, spare = self.state()
+        return lambda: f"{spare!r} {memory[4:].hex()}{memory[:4].hex()}"
 
     def set_state(self, state: Any) -> None:
         """Stand there again."""

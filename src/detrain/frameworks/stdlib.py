@@ -63,13 +63,14 @@ class Stdlib(Bare):
         """Seed `random`."""
         random.seed(seed)
 
-    def positions(self) -> dict[str, str]:
+    def note_positions(self) -> Callable[[], dict[str, str]]:
         """The Mersenne Twister's words and the spare normal number."""
-        return {"global": f"{random.Random.VERSION} {Twister(_GLOBAL).position()}"}
+        note = _global_twister().note_position()
+        return lambda: {"global": f"{random.Random.VERSION} {note()}"}
 
     def stand(self) -> bytes:
         """The words as they lie in memory, and the spare normal number."""
-        words, spare = Twister(_GLOBAL).state()[:2]
+        words, spare = _global_twister().state()[:2]
         return (words if isinstance(words, bytes) else repr(words).encode()) + repr(spare).encode()
 
     def reposition(self, positions: Mapping[str, str]) -> None:
@@ -183,6 +184,13 @@ class _RandomFollower:
 
 
 _GLOBAL: random.Random = vars(random)["_inst"]
+
+
+@functools.cache
+def _global_twister() -> Twister:
+    return Twister(_GLOBAL)
+
+
 _PLAIN_SEED = random.Random.seed
 
 ADAPTER = Stdlib()

@@ -36,6 +36,8 @@ __all__ = ["Committing", "Learned", "LevelParts", "LoopParts", "Marks", "Order"]
 
 Observed = tuple[tuple[str, "Scalar"], ...]
 
+_NONE: frozenset[str] = frozenset()
+
 
 @dataclass(frozen=True)
 class Marks:
@@ -139,7 +141,7 @@ class Committing:
 
     def changing(self, path: tuple[str, ...]) -> frozenset[str]:
         """Arrays that were different at the last two checkpoints of a loop. Any thread may ask."""
-        return self._changing.get(path, frozenset())
+        return self._changing.get(path, _NONE)
 
     def publish(
         self,
@@ -209,9 +211,11 @@ class Committing:
             named |= saved.files()
         assert order.cut.saved is not None
         digests, before = order.cut.saved.digests, self._before.get(order.path, {})
-        self._changing[order.path] = frozenset(
+        changing = frozenset(
             name for name, digest in digests.items() if before.get(name, digest) != digest
         )
+        if changing != self.changing(order.path):  # who has seen that one knows this one
+            self._changing[order.path] = changing
         self._before[order.path] = digests
 
     def _save_alone(self, state: Snapshot, failures: list[BaseException]) -> None:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from detrain.capture.again import Again
 from detrain.capture.anchors import is_field, root_of
 from detrain.capture.content import digest_live
 from detrain.capture.frames import is_plain
@@ -24,8 +23,8 @@ from detrain.checkpoint.snapshot import Snapshot, digest_leaves, take, take_over
 from detrain.checkpoint.store import LocalStore
 from detrain.checkpoint.streaming import take_live
 from detrain.errors import DamagedCheckpoint, ResumeMismatch, UncapturableState
-from detrain.frameworks.base import Still
 from detrain.frameworks.find import reposition
+from detrain.runtime.heads import Head
 from detrain.runtime.level import Level
 from detrain.runtime.places import split_place, without_elements
 from detrain.runtime.planned import Cut, Planned, Uncompared
@@ -65,7 +64,7 @@ class States:
         self.limit: int | None = None
         """Bytes that a copy may take; a larger state is written where it lies."""
         self._arena = Arena()
-        self._again: tuple[tuple[str, ...], Again] = (), Again(owns)
+        self._head = Head((), owns)
 
     # ---------------------------------------------------------------- copying
 
@@ -107,35 +106,22 @@ class States:
                 walked.tree, walked.leaves, digests, gradients=gradients, left_out=walked.left_out
             )
         else:
+            wanted = frozenset[str]() if thorough else changing
+            arranged, still = self._head.arrange(walked, level.habits, wanted)
             level.head = take_overlapped(
                 walked.tree,
-                walked.leaves,
+                arranged,
                 digests,
                 gradients=gradients,
                 left_out=walked.left_out,
                 arena=self._arena,
-                still=self._still(level, walked),
+                still=still,
                 thorough=thorough,
-                changing=changing,
                 pace=level.habits.pace,
             )
         # A loop inside may be the innermost of the next checkpoint, before this one is confirmed.
         level.way = self._way(level) if level.habits.nests is not False else None
         return walked
-
-    def _still(self, level: Level, walked: Walked) -> list[Still]:
-        """The arrays that are copied while the program goes on, by framework."""
-        if level.habits.torn > 1:
-            return []
-        leaves = [leaf for leaf in walked.leaves if leaf.name not in level.habits.hasty]
-        frameworks = {leaf.framework.name: leaf.framework for leaf in leaves}
-        found = []
-        for name, framework in frameworks.items():
-            own = [leaf for leaf in leaves if leaf.framework.name == name]
-            still = framework.still(own, walked.alive)
-            if still is not None:
-                found.append(still)
-        return found
 
     def lost(self, level: Level, walked: Walked) -> Lost | None:
         """Something of a state that a resumed run could not make anew; None if there is nothing."""
@@ -148,6 +134,8 @@ class States:
         """No checkpoint comes of what was copied at a loop's head."""
         if isinstance(level.head, Snapshot):
             level.head.give_up()
+            if level.head.overlap is not None:
+                level.head.overlap.end()
             level.head.release()
         level.head = None
 
@@ -241,9 +229,9 @@ class States:
 
     def _walk_again(self, level: Level, cut: Cut | None, *, thorough: bool) -> Walked:
         """Walk from a head that most checkpoints are taken at: it was probably walked before."""
-        if self._again[0] != level.path():
-            self._again = level.path(), Again(self._owns)
-        return self._again[1].walk(*self._parted(level, cut, thorough=thorough))
+        if self._head.path != level.path():
+            self._head = Head(level.path(), self._owns)
+        return self._head.walk(*self._parted(level, cut, thorough=thorough))
 
     def _parted(
         self, level: Level, cut: Cut | None, *, thorough: bool = False

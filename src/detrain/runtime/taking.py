@@ -186,6 +186,9 @@ def _own_children() -> int:
     multiprocessing = sys.modules.get("multiprocessing")
     if multiprocessing is None:
         return 0
+    children = multiprocessing.active_children()
+    if not children:
+        return 0
     loading = {pid for framework in find.loaded() for pid in framework.workers()}
     waiting = loading | idle.workers()
-    return sum(child.pid not in waiting for child in multiprocessing.active_children())
+    return sum(child.pid not in waiting for child in children)

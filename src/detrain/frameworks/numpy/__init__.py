@@ -15,8 +15,8 @@ from detrain.frameworks.base import ArrayView
 from detrain.frameworks.numpy.keyed import (
     NumpyFollower,
     generator_at,
+    note_position,
     numpy_fill,
-    position_now,
     rekey,
     stand,
 )
@@ -89,9 +89,10 @@ class Numpy(Bare):
         np.random.seed(seed if small else int.from_bytes(digest, "little"))
         self._entropy_seed, self._entropy_count = seed, 0
 
-    def positions(self) -> dict[str, str]:
+    def note_positions(self) -> Callable[[], dict[str, str]]:
         """The legacy global generator's state, and how many seeds were given out."""
-        return {"global": position_now(), "seeds": f"{self._entropy_seed} {self._entropy_count}"}
+        note, seeds = note_position(), f"{self._entropy_seed} {self._entropy_count}"
+        return lambda: {"global": note(), "seeds": seeds}
 
     def stand(self) -> bytes:
         """The legacy global generator's; not how many seeds were given out, as none sets that."""

@@ -10,7 +10,7 @@ import ctypes
 import struct
 import sys
 import threading
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from detrain.rng import Address, Fill
 
-__all__ = ["NumpyFollower", "generator_at", "numpy_fill", "position_now", "rekey", "stand"]
+__all__ = ["NumpyFollower", "generator_at", "note_position", "numpy_fill", "rekey", "stand"]
 
 _WORDS = 312
 _LOCAL = threading.local()
@@ -197,17 +197,17 @@ def stand() -> bytes:
     return bytes(_twister_memory(driver)) + repr(_spare()).encode()
 
 
-def position_now() -> str:
-    """Where `numpy.random` stands, as text: what its `set_state` takes."""
+def note_position() -> Callable[[], str]:
+    """Note where `numpy.random` stands; gives that as text: what its `set_state` takes."""
     driver: Any = _random.get_bit_generator()
     plainly = sys.byteorder == "little" and type(driver) is np.random.MT19937 and _is_twister()
     if plainly and _spare() is None:
-        memory = _twister_memory(driver)
+        memory = bytes(_memory_of_global(driver))
         (at,) = struct.unpack("=i", memory[8 * _WORDS :])
-        return f"MT19937 {at} 0 0.0 {memory[: 8 * _WORDS].hex()}"
+        return lambda: f"MT19937 {at} 0 0.0 {memory[: 8 * _WORDS].hex()}"
     name, key, at, has_gauss, gauss = np.random.get_state(legacy=True)
-    words = np.asarray(key).astype("<u4").tobytes().hex()
-    return f"{name} {at} {has_gauss} {float(gauss)!r} {words}"
+    words = np.asarray(key).astype("<u4").tobytes()
+    return lambda: f"{name} {at} {has_gauss} {float(gauss)!r} {words.hex()}"
 
 
 def _spare() -> dict[str, Any] | None:
@@ -219,6 +219,7 @@ def _spare() -> dict[str, Any] | None:
     return {name: state[name] for name in ("has_gauss", "gauss")} if state["has_gauss"] else None
 
 
+@cache
 def _spare_memory() -> memoryview | None:
     """Where `numpy.random` keeps whether it has a spare number."""
     offset, singleton = _spare_offset(), _random.get_state.__self__
@@ -269,6 +270,12 @@ def _twister_put(generator: Any) -> Callable[[memoryview], None]:
 def _twister_memory(generator: Any) -> memoryview:
     """The words of a Mersenne Twister, and its position."""
     return memory_at(generator.ctypes.state_address, 8 * _WORDS + 4)
+
+
+@lru_cache(maxsize=1)
+def _memory_of_global(driver: Any) -> memoryview:
+    """The same, of the one that drives `numpy.random`: hardly ever another than last time."""
+    return _twister_memory(driver)
 
 
 @cache

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from detrain import rng
-from detrain.frameworks.torch import following, generators, graphs, loader, tensors
+from detrain.frameworks.torch import following, generators, glances, graphs, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
-from detrain.frameworks.torch.still import StillTensors
+from detrain.frameworks.torch.guards import GUARDS
+from detrain.frameworks.torch.still import StillTensors, is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,9 +63,7 @@ class Torch:
 
         A compiled update would be compiled anew, perhaps to other bits, for the hook that watches.
         """
-        compiler = sys.modules.get("torch._dynamo.utils")
-        compiled = compiler is not None and compiler.counters["frames"]["total"] > 0
-        return "" if compiled else "grad"
+        return "" if is_compiled() else "grad"
 
     def prepare(self) -> None:
         """Deterministic algorithms, without filling fresh memory: that is what makes them slow."""
@@ -87,6 +86,7 @@ class Torch:
     def release(self) -> None:
         """Put the program's own choices back."""
         loader.uninstall()
+        GUARDS.step_aside()
         if self._before is not None:
             enabled, warn_only, fill = self._before
             _set_deterministic(enabled, warn_only=warn_only)
@@ -175,9 +175,9 @@ class Torch:
         """Seed all devices."""
         torch.manual_seed(seed % (1 << 64))
 
-    def positions(self) -> dict[str, str]:
+    def note_positions(self) -> Callable[[], dict[str, str]]:
         """The default generators of all devices."""
-        return generators.positions()
+        return generators.note_positions()
 
     def stand(self) -> bytes:
         """The CPU's default generator's."""
@@ -253,7 +253,7 @@ class Torch:
         """Describe a tensor."""
         return tensors.view(obj) if isinstance(obj, torch.Tensor) else None
 
-    glance = staticmethod(tensors.glance)
+    glance = staticmethod(glances.glance)
 
     def copy_out(self, obj: Any, into: memoryview) -> None:
         """Copy a tensor's bytes."""
@@ -265,8 +265,9 @@ class Torch:
 
     def still(self, leaves: Iterable[LiveLeaf], objects: Sequence[Any]) -> Still | None:
         """Parameters, and what optimizers keep of them."""
-        if not self.gradient:
-            return None  # something was compiled: a hook on its update may compile it anew
+        if is_compiled():
+            GUARDS.step_aside()
+            return None
         found = StillTensors(leaves, objects)
         return found if found.addresses else None
 

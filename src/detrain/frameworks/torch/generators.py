@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING
 
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["positions", "reposition", "set_state", "state"]
+__all__ = ["note_positions", "reposition", "set_state", "state"]
 
 
-def positions() -> dict[str, str]:
+def note_positions() -> Callable[[], dict[str, str]]:
     """The default generators: the CPU's, and those of accelerators that are in use."""
-    found = {"cpu": state(torch.default_generator).hex()}
+    found = {"cpu": state(torch.default_generator)}
     # Asking a device that was never used would initialise it, at the cost of its memory.
     if torch.cuda.is_initialized() and torch.cuda.is_available():  # type: ignore[no-untyped-call]
         for index, generator in enumerate(torch.cuda.default_generators):
-            found[f"cuda:{index}"] = state(generator).hex()
-    return found
+            found[f"cuda:{index}"] = state(generator)
+    return lambda: {device: raw.hex() for device, raw in found.items()}
 
 
 def reposition(positions: Mapping[str, str]) -> None:
@@ -36,9 +37,7 @@ def reposition(positions: Mapping[str, str]) -> None:
 def state(generator: torch.Generator) -> bytes:
     """A generator's state as bytes."""
     raw = generator.get_state()
-    into = bytearray(raw.numel())
-    torch.frombuffer(into, dtype=torch.uint8).copy_(raw)
-    return bytes(into)
+    return ctypes.string_at(raw.data_ptr(), raw.numel())
 
 
 def set_state(generator: torch.Generator, raw: bytes) -> None:

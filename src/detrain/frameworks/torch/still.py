@@ -6,7 +6,7 @@ That nothing changes them in the meantime is not assumed:
 - only a tensor whose memory nobody but known tensors looks into is *still*: torch counts who does.
   An alias that a program keeps (`.data`, a numpy array) would change it past the version counter;
 - before an optimizer steps, and before a way past the version counter is opened (`.data`,
-  `.numpy()`, a storage, an address, DLPack, a fused update), the copy is finished;
+  `.numpy()`, a storage, an address, DLPack, a fused update), the copy is finished (`guards`);
 - all other changes count up the version of the tensor, which is compared when the copy is finished.
 
 Not seen: memory that is written through an address or by a custom operator that says nothing of it.
@@ -17,141 +17,122 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from itertools import compress
+from operator import attrgetter, ne
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from detrain.frameworks.torch.guards import GUARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from detrain.frameworks.base import LiveLeaf
 
-__all__ = ["StillTensors"]
+__all__ = ["StillTensors", "is_compiled"]
 
 _LARGE = 64 * 1024
 """Bytes: smaller ones are copied at once, which costs no more than to watch them."""
 
-_WAYS_PAST = (
-    "numpy", "__array__", "untyped_storage", "storage", "_typed_storage", "data_ptr",
-    "const_data_ptr", "__dlpack__", "share_memory_", "resize_", "resize_as_", "set_",
-    "apply_", "map_", "map2_",
-)  # fmt: skip
-"""Methods that change a tensor past its version counter, let others do so, or free its memory."""
+_storage: Any = torch.Tensor.untyped_storage
+_place: Any = torch.UntypedStorage.data_ptr
+_resizable: Any = torch.UntypedStorage.resizable
+_is_shared: Any = torch.UntypedStorage.is_shared
+_use_count: Any = torch._C._storage_Use_Count
+_implementation, _version = attrgetter("_cdata"), attrgetter("_version")
 
-_FUSED = ("_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_")
-"""Functions of torch that change their arguments without counting."""
 
-_OWN: Any = torch.Tensor.untyped_storage
-_USE_COUNT: Any = torch._C._storage_Use_Count
+_Look = tuple[int, int, bool, bool]
+"""Of a memory: how many tensors look into it, how many hold the object for it, whether torch
+allocated it for itself (what numpy has been given, or what it gave to torch, can't be resized), and
+whether other processes have it."""
 
 
 class StillTensors:
-    """Those among the leaves of a walk that can be copied late."""
+    """Those among the leaves of a walk that can be copied late.
+
+    What was found stands for the same tensors in the same places, from one copy to the next, as
+    long as `prepare` says so.
+    """
 
     def __init__(self, leaves: Iterable[LiveLeaf], objects: Sequence[Any]) -> None:
         self.addresses: dict[str, int] = {}
-        self._watched: list[tuple[str, torch.Tensor, int]] = []
-        self._places: set[int] = set()
-        self._handle: Any = None
-        self._plain: list[tuple[Any, str, Any]] = []
-        kept = _kept_by_optimizers(objects)
         users: dict[int, list[torch.Tensor]] | None = None
-        for leaf in leaves:
-            tensor = leaf.array
-            # Asked in this order: torch takes its time to tell whether one is a parameter.
-            if leaf.nbytes < _LARGE or not (
-                id(tensor) in kept
-                or type(tensor) is torch.nn.Parameter
-                or isinstance(tensor, torch.nn.Parameter)
-            ):
-                continue
-            if not tensor.is_cpu or not tensor.is_contiguous():
-                continue
-            memory, known = _memory_of(tensor), [tensor]
-            if memory.looking != _ALONE.looking:
+        places: set[int] = set()
+        self._first: list[torch.Tensor] = []
+        """A tensor for each memory, and ..."""
+        self._expected: list[_Look] = []
+        """... who looks into it."""
+        self._names: list[str] = []
+        self._watched: list[torch.Tensor] = []
+        for leaf in _candidates(leaves, objects):
+            (look,), place, known = _look([leaf.array]).looks, _place_of(leaf.array), [leaf.array]
+            if look != _ALONE:
                 users = users or _users(objects)
-                known = users[memory.place]
-            if memory.fits and _is_known_to_these_only(memory, known):
-                self.addresses[leaf.name] = tensor.data_ptr()
-                self._places.add(memory.place)
-                for each in known:
-                    # An alias of our own keeps the memory, and can't be swapped for another.
-                    alias = each.detach()
-                    self._watched.append((leaf.name, alias, alias._version))
+                known = users[place]
+            if look != _known_to(len(known)) or any(map(torch.Tensor.is_inference, known)):
+                continue
+            self.addresses[leaf.name] = leaf.array.data_ptr()
+            self._names += [leaf.name] * len(known)
+            self._watched += known
+            if place not in places:
+                places.add(place)
+                self._first.append(leaf.array)
+                self._expected.append(look)
+        self._places = frozenset(places)
+        self._storages: list[Any] = []
+        self._versions: list[int] = []
+
+    def prepare(self) -> bool:
+        """The tensors are about to be copied; False if others look into them than were found."""
+        looked = _look(self._first)
+        if looked.looks != self._expected or is_compiled():
+            return False
+        # They keep the memory, whatever becomes of the tensors.
+        self._storages, self._versions = looked.storages, [*map(_version, self._watched)]
+        return True
 
     def begin(self, settle: Callable[[], None]) -> None:
         """Stand before all that could change one of them unseen."""
-
-        def before_step(*_: Any) -> None:
-            settle()
-
-        self._handle = register_optimizer_step_pre_hook(before_step)
-        for name in _WAYS_PAST:
-            self._stand_before(torch.Tensor, name, self._guarded(name, settle))
-        self._stand_before(torch.Tensor, "data", self._guarded_data(settle))
-        for name in _FUSED:
-            self._stand_before(torch, name, _after(settle, getattr(torch, name, None)))
-        for module in (torch, torch.utils.dlpack, torch._C):
-            for name in ("to_dlpack", "_to_dlpack", "_to_dlpack_versioned"):
-                self._stand_before(module, name, _after(settle, getattr(module, name, None)))
+        GUARDS.begin(self._places, settle)
 
     def unchanged(self) -> bool:
         """Whether all versions are what they were."""
-        return all(alias._version == version for _, alias, version in self._watched)
+        return [*map(_version, self._watched)] == self._versions
 
-    def end(self) -> set[str]:
-        """Step aside; the names of those that were changed."""
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
-        for owner, name, plain in self._plain:
-            if plain is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, plain)
-        changed = {name for name, alias, version in self._watched if alias._version != version}
-        self._plain, self._watched = [], []
-        return changed
+    def changed(self) -> set[str]:
+        """The names of those whose versions are not what they were."""
+        return set(compress(self._names, map(ne, map(_version, self._watched), self._versions)))
 
-    def _stand_before(self, owner: Any, name: str, guard: Any) -> None:
-        if guard is not None and hasattr(owner, name):
-            self._plain.append((owner, name, vars(owner).get(name)))
-            setattr(owner, name, guard)
+    def end(self) -> None:
+        """Let everything pass."""
+        GUARDS.end()
+        self._storages = []
 
-    def _guarded(self, name: str, settle: Callable[[], None]) -> Any:
-        plain = getattr(torch.Tensor, name, None)
-        if plain is None:
-            return None
 
-        def guard(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-            if self._is_one(tensor):
-                settle()
-            return plain(tensor, *args, **kwargs)
+def is_compiled() -> bool:
+    """Whether anything was compiled: a hook on its update may compile it anew."""
+    compiler = sys.modules.get("torch._dynamo.utils")
+    return compiler is not None and compiler.counters["frames"]["total"] > 0
 
-        return guard
 
-    def _guarded_data(self, settle: Callable[[], None]) -> property:
-        plain: Any = torch._C.TensorBase.data
-
-        def get(tensor: torch.Tensor) -> Any:
-            if self._is_one(tensor):
-                settle()
-            return plain.__get__(tensor)
-
-        def put(tensor: torch.Tensor, value: Any) -> None:
-            if self._is_one(tensor):
-                settle()
-            plain.__set__(tensor, value)
-
-        return property(get, put)
-
-    def _is_one(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor looks into the memory of one that is being copied."""
-        try:
-            return _OWN(tensor).data_ptr() in self._places
-        except (RuntimeError, NotImplementedError):  # it wraps another, perhaps one of these
-            return True
+def _candidates(leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> list[LiveLeaf]:
+    """Large parameters, and what optimizers keep of them, that lie in C order."""
+    kept = _kept_by_optimizers(objects)
+    return [
+        leaf
+        for leaf in leaves
+        # Asked in this order: torch takes its time to tell whether one is a parameter.
+        if leaf.nbytes >= _LARGE
+        and (
+            id(leaf.array) in kept
+            or type(leaf.array) is torch.nn.Parameter
+            or isinstance(leaf.array, torch.nn.Parameter)
+        )
+        and leaf.array.is_cpu
+        and leaf.array.is_contiguous()
+    ]
 
 
 def _kept_by_optimizers(objects: Iterable[Any]) -> set[int]:
@@ -166,54 +147,34 @@ def _users(objects: Iterable[Any]) -> dict[int, list[torch.Tensor]]:
     found: dict[int, list[torch.Tensor]] = defaultdict(list)
     for tensor in {id(obj): obj for obj in objects if isinstance(obj, torch.Tensor)}.values():
         if tensor.layout == torch.strided and tensor.is_cpu:
-            found[_place(tensor)].append(tensor)
+            found[_place_of(tensor)].append(tensor)
     return found
 
 
-def _place(tensor: torch.Tensor) -> int:
-    return int(_OWN(tensor).data_ptr())
+def _place_of(tensor: torch.Tensor) -> int:
+    return int(_place(_storage(tensor)))
 
 
-class _Memory(NamedTuple):
-    """The memory that a tensor looks into."""
+class _Looked(NamedTuple):
+    """The memories, different ones, that some tensors look into."""
 
-    place: int
-    looking: int
-    """How many tensors look into it, and ..."""
-    holding: int
-    """... how many hold the object for it."""
-    fits: bool
-    """Whether torch allocated it, for this process alone, and nobody else has been given it."""
+    storages: list[Any]
+    looks: list[_Look]
 
 
-def _memory_of(tensor: torch.Tensor) -> _Memory:
-    storage = _OWN(tensor)
-    looking, holding = _USE_COUNT(storage._cdata), sys.getrefcount(storage)
-    # What numpy has been given, or what it gave to torch, can't be resized.
-    return _Memory(
-        storage.data_ptr(), looking, holding, storage.resizable() and not storage.is_shared()
-    )
+def _look(tensors: Sequence[torch.Tensor]) -> _Looked:
+    storages = [*map(_storage, tensors)]
+    looking = map(_use_count, map(_implementation, storages))
+    holding = map(sys.getrefcount, storages)
+    own = map(_resizable, storages), map(_is_shared, storages)
+    return _Looked(storages, [*zip(looking, holding, *own, strict=True)])
 
 
-_ALONE = _memory_of(torch.empty(1))
+_ALONE = _look([torch.empty(1)]).looks[0]
 """That of a tensor whose memory is its own."""
 
 
-def _is_known_to_these_only(memory: _Memory, known: list[torch.Tensor]) -> bool:
-    """Whether all that looks into a memory is among some tensors with versions."""
-    if any(each.is_inference() for each in known):
-        return False
-    looking = _ALONE.looking + len(known) - 1
-    return memory.looking == looking and memory.holding == _ALONE.holding
-
-
-def _after(settle: Callable[[], None], plain: Any) -> Any:
-    """A function that first settles."""
-    if plain is None:
-        return None
-
-    def guard(*args: Any, **kwargs: Any) -> Any:
-        settle()
-        return plain(*args, **kwargs)
-
-    return guard
+def _known_to(count: int) -> _Look:
+    """That of tensors which, so many of them, look into one memory, and nothing else does."""
+    looking, holding, can_resize, is_shared = _ALONE
+    return looking + count - 1, holding, can_resize, is_shared

@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 import mmap
 from functools import cache
-from itertools import compress, repeat
-from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +16,7 @@ from detrain.frameworks.base import ArrayView
 from detrain.frameworks.torch.gradients import gradient_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from detrain.state import ArrayFacts
 
@@ -29,7 +27,6 @@ __all__ = [
     "create",
     "decompose",
     "fill",
-    "glance",
     "plain",
     "view",
 ]
@@ -74,40 +71,6 @@ def view(tensor: torch.Tensor) -> ArrayView:
         graph=not is_leaf,
         fields=fields,
     )
-
-
-_storage: Any = torch.Tensor.untyped_storage
-_OF_STORAGES: tuple[Any, ...] = (torch.UntypedStorage.data_ptr, torch.UntypedStorage.nbytes)
-_OF_TENSORS: tuple[Any, ...] = (
-    torch.Tensor.storage_offset,
-    torch.Tensor.stride,
-    torch.Tensor.is_conj,
-    torch.Tensor.is_neg,
-    attrgetter("shape"),
-    attrgetter("dtype"),
-    attrgetter("requires_grad"),
-)
-_is_leaf, _fields = attrgetter("is_leaf"), attrgetter("__dict__")
-
-
-def glance(tensors: Sequence[torch.Tensor]) -> list[list[Any]] | None:
-    """All that `view` depends on, without words for it; None if one has no strided memory.
-
-    One question after the other is put to all tensors: to ask each by itself takes longer.
-    """
-    try:
-        storages, are_leaves = [*map(_storage, tensors)], [*map(_is_leaf, tensors)]
-        # One that is none warns when it is asked for its gradient.
-        leaves = compress(tensors, are_leaves)
-        return [
-            *([*map(each, storages)] for each in _OF_STORAGES),
-            *([*map(each, tensors)] for each in _OF_TENSORS),
-            are_leaves,
-            [*map(is_, map(gradient_of, leaves), repeat(None))],
-            [*map(len, map(_fields, tensors))],
-        ]
-    except (RuntimeError, NotImplementedError):
-        return None
 
 
 @cache

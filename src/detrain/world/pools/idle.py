@@ -50,6 +50,8 @@ def workers() -> set[int]:
 
 def settle() -> int:
     """Wait for tasks that a checkpoint can't be taken without; how many are still not done."""
+    if not _pending and not _pools:
+        return 0
     tasks = _tasks()
     end = time.monotonic() + _PATIENCE
     for each in tasks:

@@ -1,0 +1,83 @@
+"""How the arrays of a state are arranged: which are copied late, which at once, in what order.
+
+Arrays follow each other without gaps, in memory as in the file. From one checkpoint to the next the
+same arrays lie in the same places, nearly always, and what was arranged for them stands.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from detrain.checkpoint.windows import Late, Row
+from detrain.frameworks.find import live_bytes, memory_at
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from detrain.frameworks.base import LiveLeaf
+
+__all__ = ["Arranged", "arrange", "in_file_order"]
+
+_ROUND = 64
+"""Bytes: a multiple of what any element takes."""
+
+_nbytes = attrgetter("nbytes")
+
+
+class Arranged:
+    """Arrays that are copied late, where they lie, and others that are copied at once."""
+
+    def __init__(self, late: Iterable[LiveLeaf], row: Row, early: Iterable[LiveLeaf]) -> None:
+        self.late, self.row, self.early = tuple(late), row, in_file_order(early)
+        self.nbytes = sum(map(_nbytes, self.early))
+        """How many bytes are copied at once."""
+        self._places = {leaf.name: _place(leaf) for leaf in self.early}
+
+    def with_others(self, leaves: Collection[LiveLeaf]) -> Arranged:
+        """The same, and these, which are copied at once; nothing is known of where they lie."""
+        if not leaves:
+            return self
+        made = Arranged(self.late, self.row, ())
+        made.early = in_file_order([*self.early, *leaves])
+        made.nbytes = self.nbytes + sum(map(_nbytes, leaves))
+        made._places = self._places
+        return made
+
+    def gathered(self) -> memoryview:
+        """The bytes of those that are copied at once, in new memory."""
+        known = self._places
+        return memoryview(bytearray().join([known.get(x.name) or _bytes(x) for x in self.early]))
+
+
+def arrange(
+    leaves: Iterable[LiveLeaf], addresses: Mapping[str, int], changing: Collection[str] = ()
+) -> Arranged:
+    """Arrange arrays: those with addresses are copied late.
+
+    Those among them that are known to be `changing` will be written; they are left to who does it.
+    """
+    leaves = tuple(leaves)
+    late = in_file_order(leaf for leaf in leaves if leaf.name in addresses)
+    # Of a round size, so that all that follows in the file lies right.
+    left = [x for x in late if x.name in changing and x.nbytes % _ROUND == 0]
+    if left:
+        names = {leaf.name for leaf in left}
+        late = (*left, *(leaf for leaf in late if leaf.name not in names))
+    row = Row([Late(x.name, addresses[x.name], x.nbytes) for x in late], len(left))
+    return Arranged(late, row, (leaf for leaf in leaves if leaf.name not in addresses))
+
+
+def in_file_order(leaves: Iterable[LiveLeaf]) -> tuple[LiveLeaf, ...]:
+    """Those of round sizes first, so that all lie right."""
+    return tuple(sorted(leaves, key=lambda leaf: -min(leaf.nbytes & -leaf.nbytes, _ROUND)))
+
+
+def _place(leaf: LiveLeaf) -> memoryview | None:
+    """Where an array lies, if it lies in C order."""
+    address = leaf.framework.address(leaf.array) if leaf.nbytes else None
+    return None if address is None else memory_at(address, leaf.nbytes)
+
+
+def _bytes(leaf: LiveLeaf) -> memoryview:
+    return live_bytes(leaf.framework, leaf.array, leaf.nbytes)
