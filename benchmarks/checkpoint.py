@@ -18,7 +18,8 @@ rounds; figures are medians over rounds. Each block is compared with plain ones 
   for the checkpoint before, in the head of the loop, before an update that waits for the copy.
 - *durable*: from the moment whose state is saved until a crash can't lose it any more. For DETrain
   that includes the iteration which confirms the checkpoint.
-- *CPU*: seconds of this process and its children per checkpoint, beyond those of plain steps.
+- *CPU*: seconds of this process per checkpoint, beyond those of plain steps: of the median step,
+  as above. What a process of its own takes (DCP) is not in it.
 - *restore*: from a file to a model and an optimizer with that state, digests verified by DETrain.
   `touched` includes reading all of the state once: torch only maps the optimizer's.
 """
@@ -32,7 +33,6 @@ import itertools
 import mmap
 import os
 import platform
-import resource
 import shutil
 import statistics
 import sys
@@ -160,6 +160,7 @@ class Measured:
     """Steps that are not counted: buffers and files are made in them."""
     seconds: float = 0.0
     cpu: float = 0.0
+    """CPU seconds of a step."""
     steps: int = 0
     stalls: list[float] = field(default_factory=list)
     durable: list[float] = field(default_factory=list)
@@ -169,26 +170,26 @@ class Measured:
     undisturbed: float | None = None
     """Seconds of a step without a checkpoint, if the block has such steps."""
     _began: list[float] = field(default_factory=list)
-    _cpu: float = 0.0
+    _used: list[float] = field(default_factory=list)
 
     def at(self, step: int) -> None:
         """A step begins."""
         if step == self.warm:
-            self._cpu = cpu_seconds()
             self.stalls.clear()
             self.durable.clear()
         if step >= self.warm:
             self._began.append(time.perf_counter())
+            self._used.append(time.process_time())
 
     def end(self, steps: int) -> None:
         """The last step is done."""
-        self.cpu = cpu_seconds() - self._cpu
         self.steps, self.saves = steps - self.warm, len(self.durable) or 1
         # A step is the median one, so that a mood of the machine does not count for many; from
         # checkpoint to checkpoint, as one of these steps has it.
-        times = [*self._began, time.perf_counter()][:: self.every or 1]
-        spent = [b - a for a, b in itertools.pairwise(times)]
+        spent = between([*self._began, time.perf_counter()], self.every or 1)
         self.seconds = statistics.median(spent) / (self.every or 1)
+        used = between([*self._used, time.process_time()], self.every or 1)
+        self.cpu = statistics.median(used) / self.every if self.every else sum(used) / self.steps
         # One checkpoint in many steps is lost among moods: it is compared with steps beside it.
         disturbed = {step + each - self.warm for step in self.taken for each in (-1, 0, 1, 2)}
         others = [took for step, took in enumerate(spent) if step not in disturbed]
@@ -198,12 +199,12 @@ class Measured:
             self.seconds = self.undisturbed + more / self.steps
 
 
+def between(times: list[float], every: int) -> list[float]:
+    """What lies between every so many of some times."""
+    return [b - a for a, b in itertools.pairwise(times[::every])]
+
+
 Blocked = Callable[[Training, int, int, Path, Measured], None]
-
-
-def cpu_seconds() -> float:
-    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage, who))
 
 
 def synced(path: Path) -> None:
@@ -527,7 +528,8 @@ class Compared:
 
     @property
     def cpu_of_a_save(self) -> float:
-        return (self.block.cpu - self.cpu * self.block.steps) / self.block.saves
+        block = self.block
+        return (block.cpu - self.cpu) * (block.every or block.steps / block.saves)
 
 
 def measure(
@@ -547,7 +549,7 @@ def measure(
             compared = Compared(
                 block,
                 block.undisturbed or (before.seconds + after.seconds) / 2,
-                (before.cpu + after.cpu) / (before.steps + after.steps),
+                (before.cpu + after.cpu) / 2,
             )
             before = after
             if number:
@@ -581,7 +583,7 @@ def rows(found: dict[str, list[Compared]], every: int) -> list[list[str]]:
         cpu = middle([each.cpu_of_a_save for each in blocks])
         lines.append(
             [name, "auto" if every == 0 else str(every), f"{100 * lost:.1f} %",
-             f"{1000 * stall:.1f} ms", f"{durable:.3f} s", f"{cpu:.3f} s"]
+             f"{1000 * stall:.2f} ms", f"{durable:.3f} s", f"{cpu:.3f} s"]
         )  # fmt: skip
     return lines
 

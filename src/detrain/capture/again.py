@@ -12,7 +12,6 @@ Arrays are held weakly in between, so that the memory of one that the program is
 
 from __future__ import annotations
 
-import dataclasses
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +121,7 @@ class _Standing(Walk):
         else:  # to gather the nodes again, one would have to touch each of them
             tree = self._given.tree
             tree = StateTree(self._refs, tree.nodes, tree.paths, self._rebuilt_refs)
-            given = dataclasses.replace(self._given, tree=tree, again=self.is_same)
+            given = msgspec.structs.replace(self._given, tree=tree, again=self.is_same)
         self._given = None if self._loose else given
         return given
 
@@ -139,7 +138,7 @@ class _Standing(Walk):
         self._asked.clear()
         firm, loose = self._parted()
         self._loosen()
-        return dataclasses.replace(found, again=self.is_same, firm=firm, loose=loose)
+        return msgspec.structs.replace(found, again=self.is_same, firm=firm, loose=loose)
 
     def _parted(self) -> tuple[tuple[LiveLeaf, ...], tuple[LiveLeaf, ...]]:
         """The leaves whose arrays sights hold, and the others."""
@@ -157,7 +156,7 @@ class _Standing(Walk):
         if aside.fields != self._fields or _names(roots, aside) != self._names:
             return False
         shared, self._shared = self._shared, set()
-        self._fixed = set(shared)
+        self._fixed = shared
         try:
             self._fasten()
             self._check_roots(roots, aside)
@@ -285,9 +284,10 @@ class _Standing(Walk):
         if self._fixed is None:
             return super()._meet(obj, path)
         index = self._by_path.get(path, -1)
-        if index < 0 or index in self._fixed or type(obj) is not self._sights[index].kind:
+        if index < 0 or type(obj) is not self._sights[index].kind:
             raise _Changed
-        self._fixed.add(index)
+        if index in self._fixed or index in self._taken:
+            raise _Changed
         self._taken.add(index)
         self._given = None
         before = self._alive[index]

@@ -41,6 +41,8 @@ class ArrayForm(Form):
 
     def children(self, node: Node, live: Any) -> Pairs:
         assert node.array is not None
+        if not node.fields:
+            return ()
         view = find.by_name(node.array.framework).view(live)
         fields = {} if view is None else view.fields
         return [(ref, fields[name]) for name, ref in node.fields if name in fields]

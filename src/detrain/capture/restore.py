@@ -152,7 +152,9 @@ class Restore:
         self._made[ref] = made
         if node.array is not None:
             self._sharing.setdefault(node.array.storage, made)
-        if form.mutable:
+        if node.array is not None and not node.fields:
+            self._fill(ref)  # at once: large ones are filled beside all else
+        elif form.mutable:
             self._to_fill.append(ref)
         return made
 

@@ -69,8 +69,7 @@ class Aside:
     namespaces: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True)
-class Walked:
+class Walked(msgspec.Struct, frozen=True, eq=False):
     """A tree, and the live arrays that its leaves name."""
 
     tree: StateTree
@@ -79,7 +78,7 @@ class Walked:
     """Arrays that an autograd graph hangs on; they are captured without it."""
     rebuilt: tuple[LiveLeaf, ...] = ()
     """Arrays that are not saved, because the program makes them again."""
-    contents: Mapping[str, str] = field(default_factory=dict)
+    contents: dict[str, str] = {}
     """Digests, by path, of all but the arrays that only rebuilt roots reach, and for each root
     what it leads to."""
     gradients: tuple[LiveLeaf, ...] = ()

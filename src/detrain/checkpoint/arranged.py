@@ -7,7 +7,7 @@ same arrays lie in the same places, nearly always, and what was arranged for the
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from detrain.checkpoint.windows import Late, Row
 from detrain.frameworks.find import live_bytes, memory_at
@@ -32,22 +32,22 @@ class Arranged:
         self.late, self.row, self.early = tuple(late), row, in_file_order(early)
         self.nbytes = sum(map(_nbytes, self.early))
         """How many bytes are copied at once."""
-        self._places = {leaf.name: _place(leaf) for leaf in self.early}
+        self._places = [_place(leaf) for leaf in self.early]
+        self._scattered = [at for at, place in enumerate(self._places) if place is None]
 
     def with_others(self, leaves: Collection[LiveLeaf]) -> Arranged:
-        """The same, and these, which are copied at once; nothing is known of where they lie."""
-        if not leaves:
-            return self
-        made = Arranged(self.late, self.row, ())
-        made.early = in_file_order([*self.early, *leaves])
-        made.nbytes = self.nbytes + sum(map(_nbytes, leaves))
-        made._places = self._places
-        return made
+        """The same, and these, which are copied at once."""
+        return Arranged(self.late, self.row, (*self.early, *leaves)) if leaves else self
 
     def gathered(self) -> memoryview:
         """The bytes of those that are copied at once, in new memory."""
-        known = self._places
-        return memoryview(bytearray().join([known.get(x.name) or _bytes(x) for x in self.early]))
+        pieces: list[Any] = self._places
+        if self._scattered:
+            pieces = list(pieces)
+            for at in self._scattered:
+                leaf = self.early[at]
+                pieces[at] = live_bytes(leaf.framework, leaf.array, leaf.nbytes)
+        return memoryview(bytearray().join(pieces))
 
 
 def arrange(
@@ -74,10 +74,8 @@ def in_file_order(leaves: Iterable[LiveLeaf]) -> tuple[LiveLeaf, ...]:
 
 
 def _place(leaf: LiveLeaf) -> memoryview | None:
-    """Where an array lies, if it lies in C order."""
+    """Where an array lies, if it lies in C order in the memory of this process."""
     address = leaf.framework.address(leaf.array) if leaf.nbytes else None
-    return None if address is None else memory_at(address, leaf.nbytes)
-
-
-def _bytes(leaf: LiveLeaf) -> memoryview:
-    return live_bytes(leaf.framework, leaf.array, leaf.nbytes)
+    if address is not None:
+        return memory_at(address, leaf.nbytes)
+    return None if leaf.nbytes else memoryview(b"")

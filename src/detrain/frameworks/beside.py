@@ -5,9 +5,10 @@ Plain threads: those of pools belong to the program, whose tasks DETrain looks a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections import deque
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WORTH_A_THREAD", "Beside", "beside"]
 
-WORTH_A_THREAD = 1 << 20
+WORTH_A_THREAD = 1 << 16
 """Bytes of an array that is worked on beside others."""
 
 _THREADS = 4
@@ -26,23 +27,23 @@ class Beside:
     """Tasks that are done while the thread which adds them goes on."""
 
     def __init__(self) -> None:
-        self._left: deque[Callable[[], object]] = deque()
+        self._tasks: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._errors: list[BaseException] = []
         self._threads: list[threading.Thread] = []
         self._most = min(_THREADS, os.cpu_count() or 1) - 1
 
     def add(self, task: Callable[[], object]) -> None:
         """Have a task done."""
-        self._left.append(task)
-        running = [thread for thread in self._threads if thread.is_alive()]
-        if len(running) < self._most:
-            thread = threading.Thread(target=self._work, daemon=True)
-            self._threads = [*running, thread]
-            thread.start()
+        self._tasks.put(task)
+        if len(self._threads) < self._most:
+            self._threads.append(threading.Thread(target=self._work, daemon=True))
+            self._threads[-1].start()
 
     def finish(self) -> None:
         """Do what is left; the first error is raised when no task runs any more."""
-        self._work()
+        with contextlib.suppress(Empty):
+            while not self._errors:
+                self._do(self._tasks.get_nowait())
         self.stop()
         errors, self._errors = self._errors, []
         if errors:
@@ -50,21 +51,25 @@ class Beside:
 
     def stop(self) -> None:
         """Do nothing more, and wait until no task runs."""
-        self._left.clear()
+        with contextlib.suppress(Empty):
+            while True:
+                self._tasks.get_nowait()
         threads, self._threads = self._threads, []
+        for _ in threads:
+            self._tasks.put(None)
         for thread in threads:
             thread.join()
 
     def _work(self) -> None:
-        while not self._errors:
-            try:
-                task = self._left.popleft()
-            except IndexError:
-                return
-            try:
+        while (task := self._tasks.get()) is not None:
+            self._do(task)
+
+    def _do(self, task: Callable[[], object] | None) -> None:
+        try:
+            if task is not None and not self._errors:
                 task()
-            except BaseException as error:
-                self._errors.append(error)
+        except BaseException as error:
+            self._errors.append(error)
 
 
 def beside(tasks: Iterable[Callable[[], object]]) -> None:
