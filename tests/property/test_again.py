@@ -15,12 +15,14 @@ import torch
 from detrain.capture.again import Again
 from detrain.capture.own import not_a_library
 from detrain.capture.walk import Aside, Walked, walk
+from detrain.frameworks.base import LiveLeaf
 
 
 class Thing:
     """An object with fields."""
 
     shared: ClassVar[list[int]] = []
+    number = 0.0
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
@@ -96,6 +98,7 @@ class World:
             "draw": lambda: names["m/dice"].random(),
             "draw a tensor": lambda: torch.rand(1, generator=names["m/generator"]),
             "class field": lambda: Thing.shared.append(1),
+            "class number": lambda: setattr(Thing, "number", dice.random()),
             "class": lambda: setattr(thing.inner, "__class__", dice.choice([Thing, Other])),
             "graph": lambda: names.update({"m/loss": torch.ones(1, requires_grad=True) * 2}),
             "no graph": lambda: names.update({"m/loss": torch.ones(1)}),
@@ -152,6 +155,17 @@ def compared(found: Walked, fresh: Walked) -> None:
             assert leaf.nbytes == by_name[leaf.name].nbytes
     assert found.contents == fresh.contents
     assert found.left_out == fresh.left_out
+    for path, one, other in zip(found.met, found.alive, fresh.alive, strict=True):
+        assert one is other or "state" in path
+    parts = [leaf.name for leaf in (*found.firm, *found.loose)]
+    assert sorted(parts) == sorted(leaf.name for leaf in found.leaves)
+    by_name = {leaf.name: leaf for leaf in found.leaves}
+    assert all(leaf is by_name[leaf.name] for leaf in (*found.firm, *found.loose))
+
+
+def places(leaves: tuple[LiveLeaf, ...]) -> list[tuple[str, int, int | None, int]]:
+    """Which arrays some leaves are, and where they lie."""
+    return [(x.name, id(x.array), x.framework.address(x.array), x.nbytes) for x in leaves]
 
 
 def skeleton(walked: Walked) -> list[tuple[str, str, str, Any]]:
@@ -166,15 +180,20 @@ def skeleton(walked: Walked) -> list[tuple[str, str, str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("planned", [False, True])
-def test_gone_again_it_gives_what_a_fresh_walk_gives(seed: int, planned: bool) -> None:
+@pytest.mark.parametrize("how", ["all", "planned", "held"])
+def test_gone_again_it_gives_what_a_fresh_walk_gives(seed: int, how: str) -> None:
+    """Where all is `held` by objects, no array is in a variable by itself."""
     world, again = World(seed), Again(not_a_library)
-    kept = same = 0
+    kept = same = stood = 0
     last: list[tuple[str, str, str, Any]] = []
+    firm: tuple[LiveLeaf, ...] = ()
+    lay: list[Any] = []
     for _ in range(60):
         for _ in range(world.dice.randrange(3)):
             world.change()
-        roots, aside = parted(world.names, world.dice) if planned else (world.names, Aside())
+        roots, aside = {"m/all": world.names} if how == "held" else world.names, Aside()
+        if how == "planned":
+            roots, aside = parted(world.names, world.dice)
         before = again._before
         found = again.walk(roots, aside)
         kept += again._before is before
@@ -184,10 +203,14 @@ def test_gone_again_it_gives_what_a_fresh_walk_gives(seed: int, planned: bool) -
             assert [each[:3] for each in now] == [each[:3] for each in last]
             assert all(one[3] is other[3] for one, other in zip(now, last, strict=True))
             same += 1
-        last = now
+        if found.firm is firm:
+            assert places(firm) == lay
+            stood += 1
+        last, firm, lay = now, found.firm, places(found.firm)
         del found
     assert kept > 20  # else nothing was tested
     assert same > 0
+    assert stood > 0
 
 
 @pytest.mark.parametrize("empty", [[], {}, set(), OrderedDict(), defaultdict(list)])
@@ -214,6 +237,57 @@ def test_another_object_of_the_same_class_is_another():
     found.append(again.walk(names).again)
     found.append(again.walk(names).again)
     assert found == [False, True, False, True]
+
+
+def test_memory_that_came_to_hold_another_array_is_seen():
+    """An array lies where it lay, by its address, and shares its memory now with another one."""
+    buffer = np.zeros(64, np.float32)
+    inner, other = torch.from_numpy(buffer[16:32]), torch.zeros(8)
+    holder = {"inner": inner, "other": other, "rest": [torch.ones(1)]}
+    again = Again(not_a_library)
+    for _ in range(3):
+        compared(again.walk({"m/it": holder}), walk({"m/it": holder}))
+    whole = torch.from_numpy(buffer)
+    before = inner.data_ptr()
+    inner.data, other.data = whole[16:32], whole[:8]
+    assert inner.data_ptr() == before
+    found = again.walk({"m/it": holder})
+    compared(found, walk({"m/it": holder}))
+    storages = {x.array.storage for x in found.tree.nodes if x.array and x.array.leaf != "m/rest"}
+    assert len(storages) == 2  # one for both, and that of the rest
+
+
+def test_arrays_that_stay_are_given_as_the_same_tuple_and_others_apart():
+    again, model = Again(not_a_library), torch.nn.Linear(3, 2)
+    names: dict[str, Any] = {"m/model": model, "m/batch": torch.zeros(4)}
+    first = again.walk(names)
+    assert [leaf.name for leaf in first.loose] == ["m/batch"]
+    names["m/batch"] = torch.ones(4)
+    second = again.walk(names)
+    assert second.firm is first.firm
+    assert second.loose[0].array is names["m/batch"]
+    model.weight.data = torch.zeros(2, 3)
+    third = again.walk(names)
+    assert third.firm is not second.firm
+    assert again.walk(names).firm is third.firm
+    model.bias = torch.nn.Parameter(torch.zeros(2))
+    assert again.walk(names).firm is not third.firm
+
+
+def test_a_class_of_python_s_own_needs_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one of the program's does."""
+    again = Again(not_a_library)
+    names = {"m/table": defaultdict(dict, {"a": {"b": 1}}), "m/thing": Thing(kind=Thing)}
+    for _ in range(3):
+        again.walk(names)
+    assert again._before is not None
+    restless = {again._before._paths[i] for i in again._before._restless}
+    assert not any("default_factory" in path for path in restless)
+    Thing.shared.append(5)
+    try:
+        compared(again.walk(names), walk(names))
+    finally:
+        Thing.shared.clear()
 
 
 def test_what_the_program_is_done_with_is_freed() -> None:

@@ -27,6 +27,7 @@ from detrain.checkpoint.arranged import arrange
 from detrain.checkpoint.buffers import Arena
 from detrain.checkpoint.snapshot import take_overlapped
 from detrain.frameworks import find
+from detrain.frameworks.find import live_bytes
 from detrain.frameworks.torch.guards import GUARDS
 from detrain.frameworks.torch.still import StillTensors
 from detrain.trace.digest import digest_array
@@ -90,6 +91,16 @@ def fused_function(program):
 
 def swap(program):
     torch.utils.swap_tensors(program.model[0].weight, torch.zeros(4))
+
+
+def swap_unseen(program):
+    """The tensor that comes has the same version, and the memory that goes is changed."""
+    other = nn.Parameter(torch.zeros_like(program.one))
+    with torch.no_grad():
+        while other._version < program.one._version:
+            other.add_(1)
+        torch.utils.swap_tensors(program.model[0].weight, other)
+        other.add_(1)
 
 
 def by_address(program):
@@ -173,6 +184,7 @@ CHANGES = {
     "fused": fused,
     "fused function": fused_function,
     "swap": swap,
+    "swap unseen": swap_unseen,
     "inference": inference,
     "init": lambda p: nn.init.normal_(p.one),
     "load": lambda p: p.model.load_state_dict(
@@ -204,9 +216,7 @@ def leaves_of(program):
 
 
 def bytes_of(leaf):
-    buffer = bytearray(leaf.nbytes)
-    leaf.framework.copy_out(leaf.array, memoryview(buffer))
-    return bytes(buffer)
+    return bytes(live_bytes(leaf.framework, leaf.array, leaf.nbytes))
 
 
 def snapshot(program, arena, *, thorough=False, left=False):

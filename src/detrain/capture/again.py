@@ -163,8 +163,6 @@ class _Standing(Walk):
             self._check()
         except (_Changed, UncapturableState):
             return False
-        if not self._taken.isdisjoint(self._held):
-            self._firm = None
         for index in self._taken.union(self._loose):
             self._set_array(index, self._alive[index])
         self._shared, self._fixed = shared, None
@@ -344,7 +342,7 @@ class _Standing(Walk):
     def _move(self) -> None:
         """Note the arrays that lie elsewhere now. Memory that one left may be another's."""
         if not self._held.isdisjoint(self._moved):
-            self._firm = None
+            self._firm = None  # what took another's place is among them: that was still there
         memories = {index: self._memories.pop(self._placed[index][0]) for index in self._moved}
         for index, now in self._moved.items():
             if now[0] in self._memories or self._is_in_another(index, now):

@@ -45,7 +45,7 @@ class Head:
         Those that are known to be `changing` will be written.
         """
         hasty = frozenset(habits.in_haste)
-        stands = walked.again and walked.firm is self._leaves and hasty == self._hasty
+        stands = walked.firm is self._leaves and hasty == self._hasty
         if not stands or not all(still.prepare() for still in self._still):
             self._find_still(walked, habits)
             self._leaves, self._hasty, self._arranged = walked.firm, hasty, None

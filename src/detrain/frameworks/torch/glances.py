@@ -52,7 +52,7 @@ class _Glance:
         return (
             self._forms.check(*arrays)
             and [*map(_address, arrays)] == self._addresses
-            # Where gradients are off, what requires them looks to the first question like the rest.
+            # Where gradients are off, the first question does not tell in every version of torch.
             and (torch.is_grad_enabled() or [*map(_requires_grad, arrays)] == self._require_grad)
             # What requires no gradient is a leaf.
             and self._leaves_of(arrays) == self._requiring_leaves
