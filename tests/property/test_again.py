@@ -274,6 +274,39 @@ def test_arrays_that_stay_are_given_as_the_same_tuple_and_others_apart():
     assert again.walk(names).firm is not third.firm
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_where_little_changes_what_was_given_is_given_again(seed: int) -> None:
+    """No array is in a variable by itself, and nothing is made anew for each walk."""
+    dice, again, used = random.Random(seed), Again(not_a_library), 0
+    firm: tuple[LiveLeaf, ...] = ()
+    lay: list[Any] = []
+    model = torch.nn.Linear(3, 2)
+    thing = Thing(model=model, pair=[1, Thing()], rate=0.5, kept={"a": torch.ones(3)})
+    names: dict[str, Any] = {"m/thing": thing, "m/step": 0}
+    ways = [
+        lambda: names.update({"m/step": dice.randrange(9)}),
+        lambda: setattr(thing, "pair", [*thing.pair]),
+        lambda: setattr(thing, "rate", dice.random()),
+        lambda: setattr(model.weight, "data", torch.rand(2, 3)),
+        lambda: setattr(model, "bias", torch.nn.Parameter(torch.zeros(2))),
+        lambda: model.weight.sum().backward(),
+        lambda: setattr(model.weight, "grad", None),
+        lambda: thing.kept.update(a=model.weight.detach().sum() * torch.ones(3)),
+        lambda: thing.kept.update(a=model.weight.sum() * torch.ones(3)),
+        lambda: thing.kept.update(a=torch.ones(3)),
+    ]
+    for _ in range(80):
+        if dice.random() < 0.4:
+            dice.choice(ways)()
+        before = again._before._given if again._before is not None else None
+        found = again.walk(names)
+        used += before is not None and found.alive is before.alive
+        compared(found, walk(names))
+        assert found.firm is not firm or places(firm) == lay
+        firm, lay = found.firm, places(found.firm)
+    assert 0 < used < 80
+
+
 def test_a_class_of_python_s_own_needs_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """And one of the program's does."""
     again = Again(not_a_library)

@@ -226,6 +226,18 @@ def test_generators_go_on_where_they_were(make):
 
 
 class TestTorch:
+    @pytest.mark.parametrize("count", [5, 50_000])
+    def test_a_graph_over_a_tensor_that_was_restored_can_t_be_used_any_more(self, count):
+        """What it saved of the tensor is not there any more, and torch must know."""
+        walked = walk({"weight": torch.nn.Parameter(torch.ones(count))})
+        data = {array.name: array.data for array in take(walked.tree, walked.leaves).arrays}
+        weight = torch.nn.Parameter(torch.zeros(count))
+        loss = weight.pow(2).sum()
+        restore(walked.tree, {"weight": weight}, data.__getitem__)
+        assert weight.eq(1).all()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+
     def test_modules_and_optimizers_are_filled_in_place(self):
         def build(seed):
             torch.manual_seed(seed)

@@ -386,3 +386,21 @@ def test_frameworks_that_go_by_one_key_have_nothing_in_common():
     of_torch = set(in_memory.view(np.uint64).tolist())
     assert len(python) == len(of_numpy) == len(of_torch) == 624
     assert len(python | of_numpy | of_torch) == 3 * 624
+
+
+def test_tasks_of_both_kinds_of_pools_are_waited_for(monkeypatch):
+    monkeypatch.setattr(idle, "_PATIENCE", 0.02)
+    go = threading.Event()
+    with ThreadPool(1) as pool:
+        idle.made(pool)
+        pool.apply_async(go.wait, (10,))
+        assert idle.settle() == 1
+        go.set()
+        pool.close()
+        pool.join()
+        assert idle.settle() == 0
+    future = concurrent.futures.Future()
+    idle.submitted(future)  # whatever became of its pool
+    assert idle.settle() == 1
+    future.set_result(None)
+    assert idle.settle() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import types
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -284,3 +285,32 @@ def test_outside_of_a_permutation():
         Permutation(3, Address(0, 0))[3]
     with pytest.raises(ValueError, match="length"):
         Permutation(-1, Address(0, 0))
+
+
+def test_positions_are_those_of_when_they_were_noted():
+    """Their text is asked for later, by the thread that writes."""
+    for framework in find.loaded():
+        framework.seed(3)
+    note = find.note_positions()
+
+    def draw():
+        return random.random(), np.random.rand(), torch.rand(1).item()
+
+    drawn = draw()
+    find.reposition(note())
+    assert draw() == drawn
+    draw()
+    assert find.positions_now() != note()
+    assert note().keys() >= set(find.NAMES)
+
+
+def test_a_framework_that_is_being_imported_is_not_asked(monkeypatch):
+    module = types.ModuleType("torch")
+    module.__spec__ = types.SimpleNamespace(_initializing=True)
+    monkeypatch.setattr(find, "_complete", set())
+    monkeypatch.setitem(sys.modules, "torch", module)
+    assert "torch" not in [framework.name for framework in find.loaded()]
+    module.__spec__._initializing = False
+    assert "torch" in [framework.name for framework in find.loaded()]
+    monkeypatch.delitem(sys.modules, "torch")
+    assert "torch" not in [framework.name for framework in find.loaded()]
