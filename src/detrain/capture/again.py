@@ -13,6 +13,7 @@ Arrays are held weakly in between, so that the memory of one that the program is
 from __future__ import annotations
 
 import weakref
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -344,24 +345,30 @@ class _Standing(Walk):
         if not self._held.isdisjoint(self._moved):
             self._firm = None  # what took another's place is among them: that was still there
         memories = {index: self._memories.pop(self._placed[index][0]) for index in self._moved}
+        if self._moved and self._are_in_others():
+            raise _Changed
         for index, now in self._moved.items():
-            if now[0] in self._memories or self._is_in_another(index, now):
+            if now[0] in self._memories:
                 raise _Changed
             self._memories[now[0]] = memories[index]
             self._placed[index] = now
         self._moved.clear()
 
-    def _is_in_another(self, moved: int, now: _Place) -> bool:
-        """Whether the memory of an array has that of another in it, or is in that of another.
+    def _are_in_others(self) -> bool:
+        """Whether the memory of one that was moved has that of another in it, or is in it.
 
-        Where others lie is asked by the addresses of their elements: one that was moved into a
-        larger memory, at the address where it was before, does not show there.
+        Where the others lie is asked by the addresses of their elements: one that is in a larger
+        memory now, at the address where it was before, does not show there.
         """
-        (framework, start), _, size = now
-        for index, (place, _, nbytes) in self._placed.items():
-            known, at = place
-            apart = index == moved or index in self._moved or known != framework
-            if not apart and start < at + nbytes and at < start + size:
+        stayed = {x[0]: x[2] for i, x in self._placed.items() if i not in self._moved}
+        starts = sorted(stayed)
+        for place, _, size in self._moved.values():
+            framework, start = place
+            after = bisect_left(starts, (framework, start))
+            if after < len(starts) and starts[after] < (framework, start + size):
+                return True
+            known, at = starts[after - 1] if after else ("", 0)
+            if known == framework and at + stayed[known, at] > start:
                 return True
         return False
 

@@ -13,7 +13,7 @@ from detrain.checkpoint.windows import Late, Row
 from detrain.frameworks.find import live_bytes, memory_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from detrain.frameworks.base import LiveLeaf
 
@@ -28,16 +28,22 @@ _nbytes = attrgetter("nbytes")
 class Arranged:
     """Arrays that are copied late, where they lie, and others that are copied at once."""
 
-    def __init__(self, late: Iterable[LiveLeaf], row: Row, early: Iterable[LiveLeaf]) -> None:
-        self.late, self.row, self.early = tuple(late), row, in_file_order(early)
+    def __init__(
+        self, late: Sequence[LiveLeaf], row: Row, places: Mapping[LiveLeaf, memoryview | None]
+    ) -> None:
+        """`places` are where those lie that are copied at once; None if not in C order."""
+        self.late, self.row, self._by_leaf = late, row, places
+        self.early = in_file_order(places)
         self.nbytes = sum(map(_nbytes, self.early))
         """How many bytes are copied at once."""
-        self._places = [_place(leaf) for leaf in self.early]
+        self._places = [places[leaf] for leaf in self.early]
         self._scattered = [at for at, place in enumerate(self._places) if place is None]
 
     def with_others(self, leaves: Collection[LiveLeaf]) -> Arranged:
         """The same, and these, which are copied at once."""
-        return Arranged(self.late, self.row, (*self.early, *leaves)) if leaves else self
+        if not leaves:
+            return self
+        return Arranged(self.late, self.row, {**self._by_leaf, **_placed(leaves)})
 
     def gathered(self) -> memoryview:
         """The bytes of those that are copied at once, in new memory."""
@@ -65,12 +71,16 @@ def arrange(
         names = {leaf.name for leaf in left}
         late = (*left, *(leaf for leaf in late if leaf.name not in names))
     row = Row([Late(x.name, addresses[x.name], x.nbytes) for x in late], len(left))
-    return Arranged(late, row, (leaf for leaf in leaves if leaf.name not in addresses))
+    return Arranged(late, row, _placed(leaf for leaf in leaves if leaf.name not in addresses))
 
 
 def in_file_order(leaves: Iterable[LiveLeaf]) -> tuple[LiveLeaf, ...]:
     """Those of round sizes first, so that all lie right."""
     return tuple(sorted(leaves, key=lambda leaf: -min(leaf.nbytes & -leaf.nbytes, _ROUND)))
+
+
+def _placed(leaves: Iterable[LiveLeaf]) -> dict[LiveLeaf, memoryview | None]:
+    return {leaf: _place(leaf) for leaf in leaves}
 
 
 def _place(leaf: LiveLeaf) -> memoryview | None:
