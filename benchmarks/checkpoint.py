@@ -1,6 +1,7 @@
 """What checkpoints cost: throughput, stall, time to durable, CPU seconds, restore.
 
     python benchmarks/checkpoint.py [--quick] [--model large|small] [--every 1|5|auto] [--rounds N]
+                                    [--who NAME]
 
 All of it takes about half an hour. What was measured is written to `results/checkpoint.md`.
 
@@ -639,6 +640,7 @@ def main() -> None:
     parser.add_argument("--model", choices=WIDTHS, action="append")
     parser.add_argument("--every", choices=("1", "5", "auto"), action="append")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--who", choices=[*SAVERS][1:], action="append", help="no results kept")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     # As DETrain does in its blocks: what is measured is checkpoints, not determinism.
@@ -651,7 +653,7 @@ def main() -> None:
     console, machine = Console(), facts()
     rounds = 1 if chosen.quick else chosen.rounds
     peers = [name for name in SAVERS if name != "plain"]
-    who = [name for name in peers if not chosen.quick or "process" not in name]
+    who = chosen.who or [name for name in peers if not chosen.quick or "process" not in name]
     intro = (
         "By `python benchmarks/checkpoint.py`, which says what the columns mean; medians of "
         f"{rounds} rounds. {machine}."
@@ -702,7 +704,7 @@ def main() -> None:
             console.print(f"restore by {name}: {middle(seconds):.3f} s")
             lines.append(f"| {name} | {middle(seconds):.3f} |")
         lines.append("")
-        if not chosen.quick:
+        if not chosen.quick and not chosen.who:
             RESULTS.parent.mkdir(exist_ok=True)
             RESULTS.write_text("\n".join(lines))
 
