@@ -307,7 +307,7 @@ def test_where_little_changes_what_was_given_is_given_again(seed: int) -> None:
     assert 0 < used < 80
 
 
-def test_a_class_of_python_s_own_needs_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_of_python_s_own_needs_no_second_look() -> None:
     """And one of the program's does."""
     again = Again(not_a_library)
     names = {"m/table": defaultdict(dict, {"a": {"b": 1}}), "m/thing": Thing(kind=Thing)}

@@ -227,7 +227,7 @@ class Overlap:
         with self._lock:
             if self._settled:
                 return not self._changed
-            if not self.is_compared and all(each.unchanged() for each in self._still):
+            if not self.is_compared and not any(each.changed() for each in self._still):
                 self._is_good = True
             return self._is_good
 

@@ -99,13 +99,10 @@ class Still(Protocol):
         """
 
     def begin(self, settle: Callable[[], None]) -> None:
-        """Call `settle`, once, before anything changes one of them that `end` would not see."""
-
-    def unchanged(self) -> bool:
-        """Whether none was changed so far. Any thread may ask."""
+        """Call `settle`, once, before anything changes one of them that `changed` would not see."""
 
     def changed(self) -> set[str]:
-        """Those that were changed so far."""
+        """The names of those that were changed since `prepare`. Any thread may ask."""
 
     def end(self) -> None:
         """No longer. Called by `settle` itself, too."""

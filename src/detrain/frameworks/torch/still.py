@@ -97,10 +97,6 @@ class StillTensors:
         """Stand before all that could change one of them unseen."""
         GUARDS.begin(self._places, settle)
 
-    def unchanged(self) -> bool:
-        """Whether all versions are what they were."""
-        return [*map(_version, self._watched)] == self._versions
-
     def changed(self) -> set[str]:
         """The names of those whose versions are not what they were."""
         return set(compress(self._names, map(ne, map(_version, self._watched), self._versions)))
