@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detrain.checkpoint import direct
-from detrain.checkpoint.buffers import PAGE, Arena
+from detrain.checkpoint.buffers import PAGE, WINDOW, Arena, Once
 from detrain.checkpoint.commit import _pieces
 from detrain.checkpoint.direct import Sequential
 from detrain.checkpoint.durable import is_spare, write_durably
@@ -133,6 +134,31 @@ def test_a_block_is_used_again_when_the_one_before_is_done():
     assert again.obj is not memory.obj
     give_back()
     assert arena.block(1 << 20)[0].obj is memory.obj
+
+
+def test_there_is_no_more_room_to_write_from_than_the_state_takes():
+    arena, found = Arena(), []
+    for nbytes in (1000, 3 * WINDOW, 20 * WINDOW, 1000):
+        turn = arena.turn(nbytes)
+        found.append(len(turn.room) // WINDOW)
+        turn.done()
+    assert found == [1, 3, 8, 8]
+
+
+def test_what_happens_once_may_be_said_twice():
+    once = Once()
+    waits = [threading.Thread(target=once.wait) for _ in range(8)]
+    for each in waits:
+        each.start()
+    assert not once.is_set()
+    says = [threading.Thread(target=once.set) for _ in range(8)]
+    for each in says:
+        each.start()
+    for each in (*says, *waits):
+        each.join()
+    once.set()
+    once.wait()
+    assert once.is_set()
 
 
 def test_the_state_at_a_cut_goes_where_that_at_the_beginning_of_the_loop_was():

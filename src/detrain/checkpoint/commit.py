@@ -134,13 +134,16 @@ def _pieces(
         arrays = arrays[len(snapshot.left) :]
     block: Any = None
     start = end = 0
+    under_way = snapshot.under_way
     for array in arrays:
-        if block is not None and not snapshot.is_copied(array):
-            yield memoryview(block)[start:end]
-            block = None
+        data = array.data
+        if array.name in under_way:
+            if block is not None and not snapshot.is_copied(array):
+                yield memoryview(block)[start:end]
+                block = None
+            data = snapshot.wait_for(array)
         if snapshot.given_up:
             raise Abandoned
-        data = snapshot.wait_for(array)
         if not len(data):
             continue
         own = data.obj if array.at >= 0 and isinstance(data, memoryview) else None

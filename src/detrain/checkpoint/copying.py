@@ -17,7 +17,7 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from detrain.checkpoint.buffers import WINDOW
+from detrain.checkpoint.buffers import WINDOW, Once
 from detrain.checkpoint.windows import Abandoned, Late, Row, Windows
 from detrain.frameworks.find import memory_at
 from detrain.trace.digest import digest_array
@@ -66,12 +66,12 @@ class Copying:
 
     def __init__(self, row: Row, turn: Turn, pace: Pace | None = None) -> None:
         self._turn, self._pace = turn, pace or Pace()
-        self.left, self._index = row.left, row.index
+        self.left, self.index = row.left, row.index
         self._windows = Windows(row, turn.memory, turn.room)
         self._started = False
         self._starting = threading.Lock()
         self._began = 0.0
-        self._over = threading.Event()
+        self._over = Once()
         self.waited = self._waited_for_turn = 0.0
         """Seconds that the program waited for it."""
 
@@ -94,24 +94,20 @@ class Copying:
         """Seconds that the program waited for it because the one before was still being written."""
         return min(self.waited, self._waited_for_turn)
 
-    def covers(self, name: str) -> bool:
-        """Whether an array is among these."""
-        return name in self._index
-
     def is_copied(self, name: str) -> bool:
         """Whether an array is in the block by now, or was copied at once."""
-        if name not in self._index:
+        if name not in self.index:
             return not self._windows.stopped
-        return self._windows.is_copied(self._index[name]) and not self._windows.stopped
+        return self._windows.is_copied(self.index[name]) and not self._windows.stopped
 
     def wait_for(self, name: str) -> None:
         """Wait until an array is in the block; `Abandoned` if it won't be."""
         if self._windows.stopped:
             raise Abandoned
-        if name in self._index:
+        if name in self.index:
             if name in self.left:
                 self._windows.hasten()
-            self._windows.wait_for(self._index[name])
+            self._windows.wait_for(self.index[name])
 
     def pieces(self) -> Iterator[memoryview]:
         """The bytes of those that are `left`, in order; each piece until the next is asked for."""
@@ -122,7 +118,7 @@ class Copying:
         digests = self._windows.digests
         if name not in digests:
             self.wait_for(name)
-            digests[name] = digest_array(self._windows.wait_for(self._index[name]))
+            digests[name] = digest_array(self._windows.wait_for(self.index[name]))
         return digests[name]
 
     def finish(self) -> None:

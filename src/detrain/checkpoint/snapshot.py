@@ -20,7 +20,7 @@ from detrain.frameworks.find import Positions, live_bytes, note_positions, posit
 from detrain.trace.digest import digest_array, digest_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from detrain.checkpoint.arranged import Arranged
     from detrain.checkpoint.buffers import Arena
@@ -86,13 +86,18 @@ class Snapshot:
         """Arrays, the first ones, that are left to who writes them."""
         return self.overlap.copying.left if self.overlap is not None else frozenset()
 
+    @property
+    def under_way(self) -> Container[str]:
+        """Arrays that must be waited for."""
+        return self.overlap.copying.index if self.overlap is not None else ()
+
     def is_copied(self, array: ArrayBytes) -> bool:
         """Whether the bytes of an array are there by now."""
         return self.overlap is None or self.overlap.copying.is_copied(array.name)
 
     def digest(self, array: ArrayBytes) -> str:
         """The digest of an array; `Abandoned` if it won't be copied."""
-        if self.overlap is not None and self.overlap.copying.covers(array.name):
+        if self.overlap is not None and array.name in self.overlap.copying.index:
             return self.overlap.copying.digest(array.name)
         return digest_array(array.data)
 

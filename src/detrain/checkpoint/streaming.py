@@ -21,7 +21,7 @@ from detrain.frameworks.find import memory_at, positions_now
 from detrain.trace.digest import digest_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from detrain.frameworks.base import LiveLeaf
     from detrain.state import StateTree
@@ -62,6 +62,11 @@ class LiveSnapshot(Snapshot):
             leaf, _ = self.scattered[array.name]
             leaf.framework.copy_out(leaf.array, memoryview(array.data))
         return array.data
+
+    @property
+    def under_way(self) -> Container[str]:
+        """Arrays that must be copied to be written."""
+        return self.scattered
 
     def is_copied(self, array: ArrayBytes) -> bool:
         """Not before it is waited for: so one array is written before the next is copied."""

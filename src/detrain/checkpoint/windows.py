@@ -5,6 +5,9 @@ front: it copies into a small room, whose bytes go to the disk while they are in
 takes less of the memory's time, which the program needs too, than a copy of everything; but it is
 no faster than the disk. The one that copies comes from the back, into the block, when there
 is no more time to be lost.
+
+The room has several places (`Places`), because one that was just written may be in the cache of
+another processor, one that serves the disk. To fill it again takes up to six times as long then.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import ctypes
 import threading
 from bisect import bisect_right
 from itertools import accumulate
+from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
@@ -22,7 +26,7 @@ from detrain.checkpoint.buffers import WINDOW, address_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Abandoned", "Late", "Row", "Windows"]
+__all__ = ["Abandoned", "Late", "Places", "Row", "Windows"]
 
 
 class Abandoned(Exception):
@@ -51,6 +55,32 @@ class Row:
     def nbytes(self) -> int:
         """How many bytes there are."""
         return self.starts[-1]
+
+
+class Places:
+    """Which of some places is filled next: the same again, or one that was left alone for longest.
+
+    The third time it is another one; what the second and the third take tells what is better.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count, self._now = count, 0
+        self._spent: list[float] = []
+        self._goes_round = False
+
+    def next(self) -> int:
+        """The place to be filled."""
+        if self._goes_round or len(self._spent) == 2:
+            self._now = (self._now + 1) % self._count
+        return self._now
+
+    def filled(self, seconds: float) -> None:
+        """It took so long."""
+        if len(self._spent) < 3:
+            self._spent.append(seconds)
+            if len(self._spent) == 3:
+                _, again, another = self._spent
+                self._goes_round = again > 2 * another
 
 
 class Windows:
@@ -138,13 +168,15 @@ class Windows:
 
         `Abandoned` if there won't be all.
         """
-        running = xxhash.xxh3_128()
+        running, places = xxhash.xxh3_128(), Places(len(self._room) // WINDOW)
         for number in range(-(-self._end // WINDOW)):
             start, stop = number * WINDOW, min((number + 1) * WINDOW, self._end)
             if self._comes_first(number):
-                self._copy(number, address_of(self._room))
+                piece = self._room[places.next() * WINDOW :][: stop - start]
+                began = thread_time()
+                self._copy(number, address_of(piece))
+                places.filled(thread_time() - began)
                 self._has_passed()
-                piece = self._room[: stop - start]
             else:
                 piece = self._block[start:stop]
             for array, at, size in self._parts(start, stop):
