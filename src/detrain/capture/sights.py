@@ -13,6 +13,7 @@ from operator import attrgetter, is_, methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from detrain.capture.hidden import slot_names
+from detrain.capture.versions import Versions, versions_of
 from detrain.frameworks import find
 
 if TYPE_CHECKING:
@@ -102,19 +103,16 @@ class Together:
         by_way: dict[int, list[tuple[Any, Sight]]] = {way: [] for way in range(OTHER)}
         for obj, sight in seen:
             by_way[sight.way].append((obj, sight))
-        held = [*by_way[_FIELDS], *by_way[_DICT], *by_way[_ITEMS]]
-        keyed = len(held) - len(by_way[_ITEMS])
-        # The class of one that is built in can't be changed.
-        others = [(obj, sight.kind) for obj, sight in seen if sight.kind not in _BUILT_IN]
+        # The class of one that is built in can't be changed, that of an array is seen at a glance.
+        others = [(o, s.kind) for o, s in seen if s.kind not in _BUILT_IN and s.way != ARRAY]
         self._others, self._kinds = _parted(others)
         self._empty = _each_first(by_way[_EMPTY])
-        self._with_fields = _each_first(by_way[_FIELDS])
-        self._dicts, self._items = _each_first(by_way[_DICT]), _each_first(by_way[_ITEMS])
-        self._sizes = [len(sight.values) for _, sight in held]
-        # Keys of dictionaries, then the items of what has no keys: what iterating over them gives.
-        names = [sight.keys for _, sight in held[:keyed]]
-        self._iterated = [*chain(*names, *(sight.values for _, sight in by_way[_ITEMS]))]
-        self._values = [*chain(*(sight.values for _, sight in held[:keyed]))]
+        ordered = [each for each in by_way[_DICT] if each[1].kind is OrderedDict]
+        dicts = [each for each in by_way[_DICT] if each[1].kind is not OrderedDict]
+        self._keyed = (_Keyed(by_way[_FIELDS], dicts), _Keyed([], ordered))
+        self._items = _each_first(by_way[_ITEMS])
+        self._sizes = [len(sight.values) for _, sight in by_way[_ITEMS]]
+        self._each_item = [*chain(*(sight.values for _, sight in by_way[_ITEMS]))]
         defaults = [(obj, s.factory) for obj, s in by_way[_DICT] if s.kind is defaultdict]
         self._defaults, self._factories = _parted(defaults)
         by_glance: dict[Callable[[Sequence[Any]], Glance | None], list[Any]] = {}
@@ -124,17 +122,46 @@ class Together:
 
     def are_as_seen(self) -> bool:
         """Whether each of them is as it was."""
-        if any(self._empty) or not all(map(is_, map(type, self._others), self._kinds)):
-            return False
-        keyed = [*map(_fields, self._with_fields), *self._dicts]
-        held = [*keyed, *self._items]
         return (
-            [*map(len, held)] == self._sizes
-            and all(map(is_, chain.from_iterable(map(_values, keyed)), self._values))
-            and all(map(is_, chain.from_iterable(held), self._iterated))
+            not any(self._empty)
+            and all(map(is_, map(type, self._others), self._kinds))
+            and [*map(len, self._items)] == self._sizes
+            and all(map(is_, chain.from_iterable(self._items), self._each_item))
+            and all(keyed.are_as_seen() for keyed in self._keyed)
             and all(map(is_, map(_factory, self._defaults), self._factories))
             and all(glance and glance.is_same(arrays) for glance, arrays in self._glances)
         )
+
+
+class _Keyed:
+    """Objects with fields, and dictionaries, that are looked at all at once."""
+
+    def __init__(
+        self, with_fields: Sequence[tuple[Any, Sight]], dicts: Sequence[tuple[Any, Sight]]
+    ) -> None:
+        self._with_fields, self._dicts = _each_first(with_fields), _each_first(dicts)
+        sights = [sight for _, sight in (*with_fields, *dicts)]
+        self._sizes = [len(sight.values) for sight in sights]
+        self._keys = [*chain(*(sight.keys for sight in sights))]
+        self._values = [*chain(*(sight.values for sight in sights))]
+        self._held: list[dict[Any, Any]] = []
+        self._versions: Versions | None = None
+
+    def are_as_seen(self) -> bool:
+        """Whether each of them is as it was."""
+        held = [*map(_fields, self._with_fields), *self._dicts]
+        before = self._versions
+        if before is not None and all(map(is_, held, self._held)) and before.are_same():
+            return True
+        # Noted before they are compared: another thread may change one of them in between.
+        versions = versions_of(held)
+        same = (
+            [*map(len, held)] == self._sizes
+            and all(map(is_, chain.from_iterable(map(_values, held)), self._values))
+            and all(map(is_, chain.from_iterable(held), self._keys))
+        )
+        self._held, self._versions = held, versions if same else None
+        return same
 
 
 def _each_first(pairs: Iterable[tuple[Any, Any]]) -> list[Any]:

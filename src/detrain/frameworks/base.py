@@ -54,7 +54,7 @@ class Glance(Protocol):
     """What one look at some arrays gave. It keeps none of them alive."""
 
     def is_same(self, arrays: Sequence[Any]) -> bool:
-        """Whether `view`s of as many arrays would be those of the ones that were looked at.
+        """Whether as many arrays have the classes and `view`s of the ones that were looked at.
 
         Of `fields`, it is only asked whether there are any; which memory an array lies in is asked
         by the address of its first element.

@@ -116,6 +116,12 @@ class Level:
     passed: SavedLoop | None = None
     """What is known of it, if it is passed over on resume."""
 
+    _path: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.parent is not None:
+            self._path = (*self.parent.path(), self.site)
+
     @property
     def around(self) -> Snapshot | SavedState | None:
         """The state at the head, for a checkpoint at a loop inside this one."""
@@ -123,7 +129,7 @@ class Level:
 
     def path(self) -> tuple[str, ...]:
         """The sites from the outermost loop to this one."""
-        return (*self.parent.path(), self.site) if self.parent is not None else ()
+        return self._path
 
     def stack(self) -> list[Level]:
         """The levels from the outermost loop to this one, without the run's own."""

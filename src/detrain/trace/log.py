@@ -96,6 +96,9 @@ class TraceWriter:
         self._mark = start
         self._waiting: list[tuple[int, Position, str, int, dict[str, str], str]] = []
         self._enough, self._flushed = 1, 0.0
+        self._outer: Position | None = None
+        self._site, self._start = "", b""
+        """The loop of the last event, and how its position is written."""
 
     def add(
         self,
@@ -114,22 +117,21 @@ class TraceWriter:
     @property
     def mark(self) -> TraceMark:
         """Where the trace ends."""
-        self.flush()
+        if self._waiting:
+            self.flush()
         return self._mark
 
     def flush(self) -> None:
         """Write what is waiting."""
         chain, lines = self._mark.chain.encode(), []
-        last_outer: Position | None = None
-        last_site, start = "", b""
         for step, outer, site, iteration, values, state in self._waiting:
             if values or state:
                 body = _encoder.encode(Event(step, (*outer, (site, iteration)), values, state))
             else:  # most steps: the same bytes, without the encoder
-                if outer is not last_outer or site is not last_site:
-                    last_outer, last_site = outer, site
-                    start = _encoder.encode((*outer, (site, 0))).removesuffix(b"0]]")
-                body = b'{"step":%d,"at":%s%d]]}' % (step, start, iteration)
+                if outer is not self._outer or site is not self._site:
+                    self._outer, self._site = outer, site
+                    self._start = _encoder.encode((*outer, (site, 0))).removesuffix(b"0]]")
+                body = b'{"step":%d,"at":%s%d]]}' % (step, self._start, iteration)
             chain = _chained(chain, body)
             lines.append(b'{"chain":"%s","event":%s}\n' % (chain, body))
         if lines:

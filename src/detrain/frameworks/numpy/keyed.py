@@ -203,11 +203,16 @@ def note_position() -> Callable[[], str]:
     plainly = sys.byteorder == "little" and type(driver) is np.random.MT19937 and _is_twister()
     if plainly and _spare() is None:
         memory = bytes(_memory_of_global(driver))
-        (at,) = struct.unpack("=i", memory[8 * _WORDS :])
-        return lambda: f"MT19937 {at} 0 0.0 {memory[: 8 * _WORDS].hex()}"
+        return lambda: _as_text(memory)
     name, key, at, has_gauss, gauss = np.random.get_state(legacy=True)
     words = np.asarray(key).astype("<u4").tobytes()
     return lambda: f"{name} {at} {has_gauss} {float(gauss)!r} {words.hex()}"
+
+
+def _as_text(memory: bytes) -> str:
+    """A Mersenne Twister without a spare normal number."""
+    (at,) = struct.unpack("=i", memory[8 * _WORDS :])
+    return f"MT19937 {at} 0 0.0 {memory[: 8 * _WORDS].hex()}"
 
 
 def _spare() -> dict[str, Any] | None:

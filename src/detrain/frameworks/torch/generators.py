@@ -15,12 +15,12 @@ __all__ = ["note_positions", "reposition", "set_state", "state"]
 
 def note_positions() -> Callable[[], dict[str, str]]:
     """The default generators: the CPU's, and those of accelerators that are in use."""
-    found = {"cpu": state(torch.default_generator)}
+    found = {"cpu": torch.default_generator.get_state()}
     # Asking a device that was never used would initialise it, at the cost of its memory.
     if torch.cuda.is_initialized() and torch.cuda.is_available():  # type: ignore[no-untyped-call]
         for index, generator in enumerate(torch.cuda.default_generators):
-            found[f"cuda:{index}"] = state(generator)
-    return lambda: {device: raw.hex() for device, raw in found.items()}
+            found[f"cuda:{index}"] = generator.get_state()
+    return lambda: {device: _bytes_of(raw).hex() for device, raw in found.items()}
 
 
 def reposition(positions: Mapping[str, str]) -> None:
@@ -36,7 +36,10 @@ def reposition(positions: Mapping[str, str]) -> None:
 
 def state(generator: torch.Generator) -> bytes:
     """A generator's state as bytes."""
-    raw = generator.get_state()
+    return _bytes_of(generator.get_state())
+
+
+def _bytes_of(raw: torch.Tensor) -> bytes:
     return ctypes.string_at(raw.data_ptr(), raw.numel())
 
 
