@@ -21,6 +21,7 @@ from detrain.checkpoint.manifest import (
     Borrowed,
     Manifest,
     SavedLevel,
+    SavedLoop,
     SavedState,
     decode_manifest,
     encode_manifest,
@@ -49,6 +50,25 @@ def manifest(**changes):
 def test_a_good_manifest_is_read():
     good = manifest(output={"stdout": 3}, files={"/a/b": 1}, borrowed={}, digests={"x": DIGEST})
     assert decode_manifest(encode_manifest(good), "it.json") == good
+
+
+def test_what_is_written_is_the_whole_manifest_whatever_was_written_before():
+    """Parts that are those of the manifest before are not made into text again."""
+    nodes = (Node("list", "builtins:list", items=(("i", "1"),)), Node("dict", text="é"))
+    first = manifest(tree=StateTree((("it", 0),), nodes, ("a", "b"), (("r", 1),), (("d", 1),)))
+    again = manifest(tree=StateTree((("it", ("i", "2")),), nodes, ("a", "c")))
+    other = manifest(tree=StateTree((("it", 0),), (nodes[1], nodes[0]), ("a", "b")))
+    state = first.levels[0].state
+    loops = (SavedLoop("one", "", None), SavedLoop("two", "", again.levels[0].state))
+    nested = msgspec.structs.replace(
+        first,
+        finished=loops,
+        levels=(SavedLevel("site", 1, "", "", "", loops, state), *other.levels),
+    )
+    for each in (first, again, other, nested, first, manifest(), other):
+        plain = msgspec.json.encode(each, order="deterministic")
+        assert plain in encode_manifest(each)
+        assert decode_manifest(encode_manifest(each), "it.json") == each
 
 
 HOSTILE = {

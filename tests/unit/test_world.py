@@ -61,6 +61,25 @@ def test_what_is_printed_while_rebuilding_is_kept_once(tmp_path, plain):
     assert terminal.getvalue() == "setup\nlost with the crash\ndone anew\n"
 
 
+def test_what_is_durable_is_not_synced_again(tmp_path, plain, monkeypatch):
+    plain()
+    log = OutputLog(tmp_path, rebuilding=False)
+    synced, names = [], {log._files[name]: name for name in log._files}
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(names[file]))
+    log.start()
+    for text in ("one", "", "two"):
+        sys.stdout.write(text)
+        log.sync()
+    assert synced == ["stdout", "stderr", "stdout"]
+    log.go_live({"stdout": 3, "stderr": 0})
+    print("22", end="")
+    print("2", end="")
+    log.sync()
+    log.stop()
+    log.close()
+    assert synced == ["stdout", "stderr", "stdout", "stdout", "stderr"]
+
+
 def test_a_terminal_shows_rebuilding_dimmed(tmp_path, plain, monkeypatch):
     terminal = plain()
     monkeypatch.setattr(terminal, "isatty", lambda: True)

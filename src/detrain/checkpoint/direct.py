@@ -24,6 +24,17 @@ _WORTH_IT = 1 << 20
 """Bytes: a smaller write is no faster past the page cache."""
 
 
+_rooms: list[memoryview] = []
+"""Buffers that nobody uses now: fresh pages take longer to come than to fill."""
+
+
+def _taken_room() -> memoryview:
+    try:
+        return _rooms.pop()
+    except IndexError:
+        return memoryview(mmap.mmap(-1, _ROOM))
+
+
 class Sequential:
     """A file that is open for writing, at its beginning. On one thread."""
 
@@ -41,7 +52,7 @@ class Sequential:
                 self._out(view[:whole])
                 view = view[whole:]
                 continue
-            room = self._room = self._room or memoryview(mmap.mmap(-1, _ROOM))
+            room = self._room = self._room or _taken_room()
             count, rest = min(len(view), _ROOM - self._filled), -self._filled % PAGE
             # Up to the end of the page, if all that follows can go out as it is.
             to_page = len(view) > _WORTH_IT and self._lies_right(view, rest)
@@ -62,6 +73,9 @@ class Sequential:
                 self._out(self._room[:whole])
             self._set_direct(on=False)
             self._out(self._room[whole : self._filled])
+        if self._room is not None:
+            _rooms.append(self._room)
+            self._room = None
         os.ftruncate(self._file, self._end)
         return self._end
 

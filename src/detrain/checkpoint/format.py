@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import mmap
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -84,14 +85,18 @@ def item_size(dtype: str) -> int:
 
 def encode_header(arrays: Iterable[ArrayBytes]) -> bytes:
     """The header for arrays whose bytes follow it, one after the other."""
+    return _encoded(tuple([(x.name, x.dtype, x.shape, len(x.data)) for x in arrays]))
+
+
+@lru_cache(maxsize=4)  # one checkpoint has the arrays of the one before, nearly always
+def _encoded(arrays: tuple[tuple[str, str, tuple[int, ...], int], ...]) -> bytes:
     entries, offset = {}, 0
-    for array in arrays:
-        size = len(array.data)
-        code = _CODES.get(array.dtype)
-        known = code is not None and math.prod(array.shape) * _SIZES[code] == size
-        entries[array.name] = _Entry(
+    for name, dtype, shape, size in arrays:
+        code = _CODES.get(dtype)
+        known = code is not None and math.prod(shape) * _SIZES[code] == size
+        entries[name] = _Entry(
             code if code is not None and known else "U8",
-            array.shape if known else (size,),
+            shape if known else (size,),
             (offset, offset + size),
         )
         offset += size

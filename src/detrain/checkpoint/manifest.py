@@ -7,12 +7,13 @@ in the data is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from detrain.checkpoint.sound import check_manifest
 from detrain.errors import DamagedCheckpoint, NewerFormat
-from detrain.state import Scalar, StateTree
+from detrain.state import Ref, Scalar, StateTree
 from detrain.trace.digest import digest_text
 from detrain.trace.log import TraceMark
 
@@ -157,17 +158,70 @@ class Manifest(msgspec.Struct, frozen=True):
         }
 
 
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
 class _Envelope(msgspec.Struct, frozen=True):
     version: int
     digest: str
     body: msgspec.Raw
 
 
+class _WrittenTree(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A `StateTree` whose nodes and paths are text by now."""
+
+    roots: tuple[tuple[str, Ref], ...]
+    nodes: msgspec.Raw
+    paths: msgspec.Raw
+    rebuilt: tuple[tuple[str, Ref], ...] = ()
+    dead: tuple[tuple[str, Ref], ...] = ()
+
+
 def encode_manifest(manifest: Manifest) -> bytes:
     """Write a manifest."""
-    body = msgspec.json.encode(manifest, order="deterministic")
+    levels = [
+        msgspec.structs.replace(
+            level, state=_with_text(level.state), finished=_with_texts(level.finished)
+        )
+        for level in manifest.levels
+    ]
+    written = msgspec.structs.replace(
+        manifest, levels=tuple(levels), finished=_with_texts(manifest.finished)
+    )
+    body = _encoder.encode(written)
     envelope = _Envelope(VERSION, digest_text(body), msgspec.Raw(body))
     return msgspec.json.encode(envelope) + b"\n"
+
+
+def _with_texts(loops: tuple[SavedLoop, ...]) -> tuple[SavedLoop, ...]:
+    return tuple(
+        loop if loop.exit is None else msgspec.structs.replace(loop, exit=_with_text(loop.exit))
+        for loop in loops
+    )
+
+
+def _with_text(state: SavedState) -> SavedState:
+    tree = state.tree
+    nodes, paths = _text_of(tree.nodes), _text_of(tree.paths)
+    written = _WrittenTree(tree.roots, nodes, paths, tree.rebuilt, tree.dead)
+    return msgspec.structs.replace(state, tree=written)
+
+
+def _text_of(part: tuple[Any, ...]) -> msgspec.Raw:
+    """A part of a tree as text: that of the manifest before, if it is the same one."""
+    for known, text in _texts:
+        if known is part:
+            return text
+    text = msgspec.Raw(_encoder.encode(part))
+    _texts[:] = [(part, text), *_texts[: _FEW - 1]]
+    return text
+
+
+_texts: list[tuple[tuple[Any, ...], msgspec.Raw]] = []
+"""Parts of trees that were written last, with their text."""
+
+_FEW = 4
+"""How many are kept: those of two trees."""
 
 
 def decode_manifest(raw: bytes, file: str) -> Manifest:

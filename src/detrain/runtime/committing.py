@@ -26,6 +26,8 @@ from detrain.checkpoint.writer import Writer
 from detrain.runtime.compacting import Compacting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from detrain.checkpoint.retention import Retention
     from detrain.checkpoint.snapshot import Snapshot
     from detrain.checkpoint.store import LocalStore
@@ -195,7 +197,7 @@ class Committing:
                 order.cut.release()
 
     def _save_all(self, order: Order) -> None:
-        lent = self._lent_before()
+        lenders = self._published_last()
         named: frozenset[str] = frozenset()
         others_are_new = False
         for state in order.states():
@@ -205,9 +207,11 @@ class Committing:
                 is_cut = state is order.cut
                 known = is_cut and not others_are_new
                 changing = self.changing(order.path) | state.left if known else frozenset()
+                all_change = all(array.name in changing for array in state.arrays)
+                lent = {} if all_change else _lent_by(lenders)
                 saved = self._save(state, Lent(lent, named, changing))
                 others_are_new = others_are_new or not is_cut
-            lent |= saved.lends()
+            lenders.append(saved)
             named |= saved.files()
         assert order.cut.saved is not None
         digests, before = order.cut.saved.digests, self._before.get(order.path, {})
@@ -223,7 +227,7 @@ class Committing:
         try:
             if any(each() is None for each in self._saved):
                 collect(self._store, self._published, self._in_use())
-            self._save(state, Lent(self._lent_before()))
+            self._save(state, Lent(_lent_by(self._published_last())))
         except (OSError, Abandoned) as error:
             failures.append(error)
             state.give_up()
@@ -239,12 +243,9 @@ class Committing:
         self._saved.append(weakref.ref(state))
         return state.saved
 
-    def _lent_before(self) -> dict[str, Borrowed]:
-        """The arrays of the checkpoint that was published last, by digest."""
-        if not self._published:
-            return {}
-        states = self._published[max(self._published)].states()
-        return {digest: place for each in states for digest, place in each.lends().items()}
+    def _published_last(self) -> list[SavedState]:
+        """The states of the checkpoint that was published last."""
+        return self._published[max(self._published)].states() if self._published else []
 
     def _publish(
         self,
@@ -284,6 +285,11 @@ class Committing:
         alive = [state for state in (each() for each in self._saved) if state is not None]
         self._saved = [weakref.ref(state) for state in alive]
         return {file for state in alive if state.saved for file in state.saved.files()}
+
+
+def _lent_by(states: Iterable[SavedState]) -> dict[str, Borrowed]:
+    """The arrays of some states, by digest; those of later ones first."""
+    return {digest: place for each in states for digest, place in each.lends().items()}
 
 
 def _manifest(order: Order, learned: Learned) -> Manifest:

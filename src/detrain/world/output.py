@@ -32,6 +32,8 @@ class OutputLog:
         self._rebuilding = rebuilding
         self._files: dict[str, int] = {}
         self._before: dict[str, Any] = {}
+        self._synced: dict[str, int] = {}
+        """How much of each stream is durable."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if rebuilding else os.O_TRUNC)
         for name in STREAMS:
             self._files[name] = os.open(folder / f"{name}.log", flags, 0o644)
@@ -57,12 +59,15 @@ class OutputLog:
         """The program is rebuilt: cut back to the checkpoint and keep what comes from now on."""
         for name, file in self._files.items():
             os.ftruncate(file, lengths.get(name, 0))
+        self._synced.clear()
         self._rebuilding = False
 
     def sync(self) -> None:
         """Make what was kept durable."""
-        for file in self._files.values():
-            os.fsync(file)
+        for name, length in self.lengths().items():
+            if length != self._synced.get(name):  # most steps print nothing
+                os.fsync(self._files[name])
+                self._synced[name] = length
 
     def close(self) -> None:
         """Close the files; `stop` comes first."""
