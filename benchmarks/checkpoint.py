@@ -12,15 +12,18 @@ publishing) and by its peers: `torch.save` and safetensors, each with fsync, and
 train the same model in the same process, one after the other in blocks of steps, and in several
 rounds; figures are medians over rounds. Each block is compared with plain ones before and after.
 
-- *lost*: how much longer the median step of a block takes than that of the plain blocks. Where
+- *lost*: how much longer the median step of a block takes than that of the plain blocks, which are
+  reckoned in the same way (of five steps from checkpoint to checkpoint, each has its median). Where
   DETrain chooses, which is one checkpoint in many steps: how much longer the steps around it take
   than the others of the block.
 - *stall*: time per checkpoint in which training stands still: in the call that saves, in waiting
   for the checkpoint before, in the head of the loop, before an update that waits for the copy.
 - *durable*: from the moment whose state is saved until a crash can't lose it any more. For DETrain
   that includes the iteration which confirms the checkpoint.
-- *CPU*: seconds of this process per checkpoint, beyond those of plain steps: of the median step,
-  as above. What a process of its own takes (DCP) is not in it.
+- *CPU*: seconds of the processor per checkpoint: of all threads but the one that trains, and of
+  that one while it stands still. What a process of its own takes (DCP) is not in it.
+- *more CPU*: what the whole process takes per checkpoint beyond plain steps, reckoned as *lost* is:
+  with what training takes longer because its data is less in the caches, and less exact.
 - *restore*: from a file to a model and an optimizer with that state, digests verified by DETrain.
   `touched` includes reading all of the state once: torch only maps the optimizer's.
 """
@@ -162,8 +165,12 @@ class Measured:
     seconds: float = 0.0
     cpu: float = 0.0
     """CPU seconds of a step."""
+    aside: float = 0.0
+    """Those of other threads than the one that trains."""
     steps: int = 0
     stalls: list[float] = field(default_factory=list)
+    used: list[float] = field(default_factory=list)
+    """CPU seconds of these stalls."""
     durable: list[float] = field(default_factory=list)
     saves: int = 0
     taken: list[int] = field(default_factory=list)
@@ -172,25 +179,42 @@ class Measured:
     """Seconds of a step without a checkpoint, if the block has such steps."""
     _began: list[float] = field(default_factory=list)
     _used: list[float] = field(default_factory=list)
+    _aside: list[float] = field(default_factory=list)
 
     def at(self, step: int) -> None:
         """A step begins."""
         if step == self.warm:
             self.stalls.clear()
+            self.used.clear()
             self.durable.clear()
         if step >= self.warm:
-            self._began.append(time.perf_counter())
-            self._used.append(time.process_time())
+            self._note()
+
+    def _note(self) -> None:
+        self._began.append(time.perf_counter())
+        self._used.append(time.process_time())
+        self._aside.append(time.process_time() - time.thread_time())
+
+    def save(self) -> None:
+        """A checkpoint is begun: training stands still for it from now on, now and then."""
+        self.stalls.append(0.0)
+        self.used.append(0.0)
+
+    def stood_still(self, since: tuple[float, float]) -> None:
+        """Since what `now` gave then."""
+        if self.stalls and not self.steps:  # not those of the loop's end
+            self.stalls[-1] += time.perf_counter() - since[0]
+            self.used[-1] += time.thread_time() - since[1]
 
     def end(self, steps: int) -> None:
         """The last step is done."""
         self.steps, self.saves = steps - self.warm, len(self.durable) or 1
-        # A step is the median one, so that a mood of the machine does not count for many; from
-        # checkpoint to checkpoint, as one of these steps has it.
-        spent = between([*self._began, time.perf_counter()], self.every or 1)
-        self.seconds = statistics.median(spent) / (self.every or 1)
-        used = between([*self._used, time.process_time()], self.every or 1)
-        self.cpu = statistics.median(used) / self.every if self.every else sum(used) / self.steps
+        self._note()
+        spent, used, aside = map(differences, (self._began, self._used, self._aside))
+        self.seconds = typical(spent, self.every)
+        self.cpu, self.aside = sum(used) / self.steps, sum(aside) / self.steps
+        if self.every:
+            self.cpu, self.aside = typical(used, self.every), typical(aside, self.every)
         # One checkpoint in many steps is lost among moods: it is compared with steps beside it.
         disturbed = {step + each - self.warm for step in self.taken for each in (-1, 0, 1, 2)}
         others = [took for step, took in enumerate(spent) if step not in disturbed]
@@ -200,9 +224,21 @@ class Measured:
             self.seconds = self.undisturbed + more / self.steps
 
 
-def between(times: list[float], every: int) -> list[float]:
-    """What lies between every so many of some times."""
-    return [b - a for a, b in itertools.pairwise(times[::every])]
+def now() -> tuple[float, float]:
+    return time.perf_counter(), time.thread_time()
+
+
+def differences(times: list[float]) -> list[float]:
+    return [b - a for a, b in itertools.pairwise(times)]
+
+
+def typical(steps: list[float], every: int) -> float:
+    """What a step takes, as the median has it, so that a mood of the machine does not count.
+
+    Steps right after a checkpoint are compared with each other, those after them likewise.
+    """
+    each = every or 1
+    return sum(statistics.median(steps[place::each]) for place in range(each)) / each
 
 
 Blocked = Callable[[Training, int, int, Path, Measured], None]
@@ -232,9 +268,10 @@ def saved_by(save: Callable[[Training, Path], None]) -> Blocked:
         for step in range(steps):
             found.at(step)
             if step % every == 0:
-                began = time.perf_counter()
+                began = now()
+                found.save()
                 save(training, folder)
-                found.stalls.append(time.perf_counter() - began)
+                found.stood_still(began)
                 found.durable.append(found.stalls[-1])
             training.step()
         found.end(steps)
@@ -266,11 +303,11 @@ def saved_by_dcp(**options: Callable[[], Any]) -> Blocked:
     def block(training: Training, steps: int, every: int, folder: Path, found: Measured) -> None:
         pending: Any = None
         given: dict[str, Any] = {name: make() for name, make in options.items()}
-        waited = [0.0]
         for step in range(steps):
             found.at(step)
             if step % every == 0:
-                began = time.perf_counter()
+                began = now()
+                found.save()
                 if pending is not None:
                     pending.result()
                 target = folder / f"{step // every % 2}"
@@ -283,16 +320,13 @@ def saved_by_dcp(**options: Callable[[], Any]) -> Blocked:
                 if isinstance(answer, AsyncSaveResponse):
                     pending = answer.upload_completion
                     # What is staged behind must be there before an update changes it.
-                    training.before_update = waiting(answer.staging_completion, waited)
-                found.stalls.append(time.perf_counter() - began)
+                    training.before_update = waiting(answer.staging_completion, found)
+                found.stood_still(began)
                 pending.add_done_callback(
                     lambda _, asked=asked: found.durable.append(time.perf_counter() - asked)
                 )
             training.step()
             training.before_update = lambda: None
-            if found.stalls:
-                found.stalls[-1] += waited[0]
-            waited[0] = 0.0
         found.end(steps)
         if pending is not None:
             pending.result()
@@ -304,11 +338,11 @@ def saved_by_dcp(**options: Callable[[], Any]) -> Blocked:
     return block
 
 
-def waiting(future: Any, waited: list[float]) -> Callable[[], None]:
+def waiting(future: Any, found: Measured) -> Callable[[], None]:
     def wait() -> None:
-        began = time.perf_counter()
+        began = now()
         future.result()
-        waited[0] += time.perf_counter() - began
+        found.stood_still(began)
 
     return wait
 
@@ -316,8 +350,7 @@ def waiting(future: Any, waited: list[float]) -> Callable[[], None]:
 def by_detrain(training: Training, steps: int, every: int, folder: Path, found: Measured) -> None:
     """The session API; `every` 0 is `auto`."""
     taken: dict[int, float] = {}
-    waited = [0.0]
-    cut = 0.0
+    cut, ended = 0.0, now()
     plain_copy, plain_hold, plain_settle = States.copy_cut, Saving.hold, Overlap.settle
     plain_publish = Committing._publish
 
@@ -329,12 +362,13 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
     def hold(self: Any, level: Any, step: int, *rest: Any) -> None:
         taken[step] = cut
         found.taken.append(step)
+        found.save()
         plain_hold(self, level, step, *rest)
 
     def settle(self: Any) -> None:
-        began = time.perf_counter()
+        began = now()
         plain_settle(self)
-        waited[0] += time.perf_counter() - began
+        found.stood_still(began)
 
     def publish(self: Any, order: Any, *rest: Any) -> None:
         plain_publish(self, order, *rest)
@@ -342,17 +376,15 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
             found.durable.append(time.perf_counter() - taken[order.step])
 
     options: dict[str, Any] = {"save_every": every or "auto", "keep": 2, "digest_every": 0}
-    between = ended = 0.0
 
     def body(step: int) -> None:
-        nonlocal between, ended
-        between += time.perf_counter() - ended
+        nonlocal ended
+        found.stood_still(ended)
         found.at(step)
         if step == found.warm:
-            between, waited[0] = 0.0, 0.0
             taken.clear()
         training.step()
-        ended = time.perf_counter()
+        ended = now()
         if step == steps - 1:
             found.end(steps)  # what the end of a loop costs, it costs once
 
@@ -366,8 +398,6 @@ def by_detrain(training: Training, steps: int, every: int, folder: Path, found: 
         looped(run, training, steps, body)
     if not taken and every:
         raise UsageError("DETrain made no checkpoint")
-    if taken:
-        found.stalls.append((between + waited[0]) / len(taken))
 
 
 def looped(run: detrain.Run, training: Training, steps: int, body: Callable[[int], None]) -> None:
@@ -529,8 +559,15 @@ class Compared:
 
     @property
     def cpu_of_a_save(self) -> float:
-        block = self.block
-        return (block.cpu - self.cpu) * (block.every or block.steps / block.saves)
+        return middle(self.block.used) + self.block.aside * self._steps_per_save
+
+    @property
+    def more_cpu_of_a_save(self) -> float:
+        return (self.block.cpu - self.cpu) * self._steps_per_save
+
+    @property
+    def _steps_per_save(self) -> float:
+        return self.block.every or self.block.steps / self.block.saves
 
 
 def measure(
@@ -564,7 +601,7 @@ def measure(
 
 def measured(training: Training, name: str, every: int, steps: int) -> Measured:
     if name == "plain":
-        block = Measured(every=1 if every else 0, warm=1)
+        block = Measured(every=every, warm=1)
     else:
         # What DETrain chooses for itself, it chooses by what its first checkpoint took.
         block = Measured(every=every, warm=every + 3 if every else 30)
@@ -581,10 +618,12 @@ def rows(found: dict[str, list[Compared]], every: int) -> list[list[str]]:
         lost = middle([each.lost for each in blocks])
         stall = middle([middle(each.block.stalls) for each in blocks if each.block.stalls])
         durable = middle([middle(each.block.durable) for each in blocks if each.block.durable])
-        cpu = middle([each.cpu_of_a_save for each in blocks])
+        cpu = middle([each.cpu_of_a_save for each in blocks if each.block.used])
+        more = middle([each.more_cpu_of_a_save for each in blocks])
         lines.append(
             [name, "auto" if every == 0 else str(every), f"{100 * lost:.1f} %",
-             f"{1000 * stall:.2f} ms", f"{durable:.3f} s", f"{cpu:.3f} s"]
+             f"{1000 * stall:.2f} ms", f"{durable:.3f} s", f"{1000 * cpu:.1f} ms",
+             f"{1000 * more:.0f} ms"]
         )  # fmt: skip
     return lines
 
@@ -620,7 +659,7 @@ def disk_seconds(nbytes: int) -> float:
     return middle(took[1:])
 
 
-TITLES = ("who", "every", "lost", "stall", "durable", "CPU")
+TITLES = ("who", "every", "lost", "stall", "durable", "CPU", "more CPU")
 
 
 def keep_memory() -> None:
@@ -675,7 +714,7 @@ def main() -> None:
         console.print(least)
         table: list[list[str]] = []
         wanted = [0 if each == "auto" else int(each) for each in chosen.every or ("1", "5", "auto")]
-        for every, steps in ((1, 8), (5, 15), (0, 30)):
+        for every, steps in ((1, 8), (5, 25), (0, 30)):
             if every not in wanted:
                 continue
             names = who if every else ["DETrain"]
@@ -696,7 +735,7 @@ def main() -> None:
             least,
             "",
             f"| {' | '.join(TITLES)} |",
-            "| --- | --- |" + " ---: |" * 4,
+            "| --- | --- |" + " ---: |" * 5,
         ]
         lines += [f"| {' | '.join(row)} |" for row in table]
         lines += ["", "| restore | seconds |", "| --- | ---: |"]
