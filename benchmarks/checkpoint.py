@@ -25,7 +25,8 @@ rounds; figures are medians over rounds. Each block is compared with plain ones 
 - *more CPU*: what the whole process takes per checkpoint beyond plain steps, reckoned as *lost* is:
   with what training takes longer because its data is less in the caches, and less exact.
 - *restore*: from a file to a model and an optimizer with that state, digests verified by DETrain.
-  `touched` includes reading all of the state once: torch only maps the optimizer's.
+  torch only maps the optimizer's part of it, so that its bytes are read, and copied, when they are
+  used. *touched* includes reading all of the state once, *a step later* the first step as well.
 """
 
 from __future__ import annotations
@@ -465,18 +466,25 @@ def touch(training: Training) -> None:
             value.sum()
 
 
-def restored_by_torch(training: Training, folder: Path) -> tuple[float, float]:
+def used(training: Training) -> tuple[float, float]:
+    """Seconds for touching all of the state, and for a step."""
+    began = time.perf_counter()
+    touch(training)
+    touched = time.perf_counter()
+    training.step()
+    return touched - began, time.perf_counter() - touched
+
+
+def restored_by_torch(training: Training, folder: Path) -> tuple[float, ...]:
     began = time.perf_counter()
     state = torch.load(folder / "last.pt", mmap=True, weights_only=True)
     training.model.load_state_dict(state["model"])
     training.optimizer.load_state_dict(state["optimizer"])
-    ended = time.perf_counter()
-    touch(training)
-    return ended - began, time.perf_counter() - began
+    return time.perf_counter() - began, *used(training)
 
 
-def restored_by_detrain(training: Training, folder: Path) -> tuple[float, float]:
-    spent = [0.0]
+def restored_by_detrain(training: Training, folder: Path) -> tuple[float, ...]:
+    spent, after = [0.0], [0.0, 0.0]
 
     def added(plain: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any) -> Any:
@@ -488,13 +496,8 @@ def restored_by_detrain(training: Training, folder: Path) -> tuple[float, float]
 
         return timed
 
-    touched = 0.0
-
     def body(_: int) -> None:
-        nonlocal touched
-        began = time.perf_counter()
-        touch(training)
-        touched = time.perf_counter() - began
+        after[:] = used(training)
         raise Stopped
 
     with (
@@ -504,7 +507,7 @@ def restored_by_detrain(training: Training, folder: Path) -> tuple[float, float]
         detrain.run(name="it", runs=folder, save_every="never", digest_every=0) as run,
     ):
         looped(run, training, 9, body)
-    return spent[0], spent[0] + touched
+    return *spent, *after
 
 
 def restore_times(training: Training, folder: Path, rounds: int) -> dict[str, list[float]]:
@@ -530,10 +533,11 @@ def restore_times(training: Training, folder: Path, rounds: int) -> dict[str, li
                 shutil.rmtree(folder / "it")
                 shutil.copytree(kept, folder / "it")
                 fresh = Training(training.size)  # as a new process has it
+                fresh.batch = training.batch
                 prepare(folder)
-                plain, touched = restore(fresh, folder)
-                found.setdefault(f"{who}, {cache}", []).append(plain)
-                found.setdefault(f"{who}, {cache}, touched", []).append(touched)
+                times = itertools.accumulate(restore(fresh, folder))
+                for until, seconds in zip(("", ", touched", ", a step later"), times, strict=True):
+                    found.setdefault(f"{who}, {cache}{until}", []).append(seconds)
     return found
 
 
