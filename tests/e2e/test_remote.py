@@ -130,6 +130,18 @@ def test_a_killed_run_goes_on_on_a_fresh_machine(machine, store, whole):
     assert "complete" in first("run", "--resume", "it", first.runner.folder / "two_level.py").stderr
 
 
+def test_steps_are_replayed_on_a_machine_that_has_never_seen_the_run(machine, store, whole):
+    assert machine("first").run("two_level").code == 0
+    there = {name: store.read(name) for name in store.list("it")}
+    lines = whole[1].decode().splitlines()
+    ended = machine("second")("replay", "it", "--steps", "35:36")
+    assert ended.code == 0, ended.stderr
+    assert "from its checkpoint of step 32" in ended.stderr
+    assert "as recorded (1 state compared)" in ended.stderr
+    assert ended.stdout.splitlines() == [x for x in lines if x.startswith(("  2 110 ", "  2 120 "))]
+    assert {name: store.read(name) for name in store.list("it")} == there
+
+
 def test_what_is_in_the_store_is_whole(machine, store, whole):
     first = machine("first")
     assert first.run("two_level").code == 0

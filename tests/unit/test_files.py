@@ -26,14 +26,16 @@ def world(tmp_path, monkeypatch):
     (tmp_path / ".run").mkdir()
     begun, noted = [], []
 
-    def begin(*, rebuilding=False):
+    def begin(*, rebuilding=False, looks_only=False):
         for earlier in begun:
             earlier.stop()
             earlier.journal.close()
         begun.clear()
         folder, noted[:] = tmp_path / ".run", []
         observer = Observer(folder, _is_here, noted.append)
-        files = Files(folder, _is_here, folder, observer, rebuilding=rebuilding)
+        files = Files(
+            folder, _is_here, folder, observer, rebuilding=rebuilding, looks_only=looks_only
+        )
         begun.append(files)
         files.start()
         return files
@@ -80,6 +82,80 @@ def test_what_is_written_while_rebuilding_reaches_no_real_file(world):
     kept.write("row 3\n")
     kept.close()
     assert Path("log").read_text() == "head\nrow 1\nrow 2\nrow 3\n"
+
+
+def test_files_are_shown_as_they_were_at_a_checkpoint_and_stay_as_they_are(world):
+    files = world()
+    Path("old").write_text("old")
+    log = open("log", "w")
+    log.write("head\nrow 1\n")
+    os.mkdir("out")
+    other = open("out/log", "w")
+    other.write("one\n")
+    Path("best").write_text("first")
+    Path("gone").write_text("gone")
+    os.makedirs("made/deep")
+    count, lengths = len(files.journal.entries), files.lengths()
+    log.write("later\n")
+    log.close()
+    other.write("two\n")
+    other.close()
+    Path("best").write_text("second")
+    Path("late").write_text("late")
+    os.remove("gone")
+    os.rename("made", "moved")
+    with open("added", "w") as added:
+        added.write("late")
+
+    files = world(rebuilding=True, looks_only=True)
+    log = open("log", "w")
+    log.write("head\n")
+    os.mkdir("out")
+    other = open("out/log", "w")
+    files.show_at(count, lengths)
+    other.write("again\n")
+    other.close()
+    assert Path("out/log").read_text() == "one\nagain\n"
+    assert Path("log").read_text() == "head\nrow 1\n"
+    log.write("again\n")
+    log.flush()
+    assert Path("log").read_text() == "head\nrow 1\nagain\n"
+    assert Path("best").read_text() == "first"
+    assert Path("gone").read_text() == "gone"
+    assert Path("old").read_text() == "old"
+    assert os.path.isdir("made/deep")
+    assert not any(map(os.path.exists, ("late", "moved", "added")))
+    assert names() == ["best", "gone", "log", "made", "old", "out"]
+
+    Path("best").write_text("other")
+    Path("late").write_text("again")
+    os.mkdir("fresh")
+    os.symlink("best", "link")
+    os.chmod("old", 0o600)
+    os.utime("old", (0, 0))
+    os.remove("gone")
+    with open("new", "x") as new:
+        new.write("new")
+    assert [Path(name).read_text() for name in ("best", "late", "link", "new")] == [
+        "other", "again", "other", "new",
+    ]  # fmt: skip
+    assert os.path.isdir("fresh")
+    with pytest.raises(FileExistsError):
+        os.mkdir("fresh")
+    os.makedirs("fresh/deep", exist_ok=True)
+    Path("fresh/file").write_text("in it")
+    assert Path("fresh/file").read_text() == "in it"
+    assert sorted(os.listdir("fresh")) == ["deep", "file"]
+    assert not os.path.exists("gone")
+    log.close()
+    files.stop()
+    assert names() == ["added", "best", "late", "log", "moved", "old", "out"]
+    assert Path("out/log").read_text() == "one\ntwo\n"
+    assert Path("log").read_text() == "head\nrow 1\nlater\n"
+    assert Path("best").read_text() == "second"
+    assert Path("late").read_text() == "late"
+    assert os.stat("old").st_mode & 0o777 != 0o600
+    assert os.stat("old").st_mtime > 0
 
 
 def test_files_born_after_the_checkpoint_are_removed(world):

@@ -14,6 +14,7 @@ from detrain.cli.export import export
 from detrain.cli.keep import keep, unkeep
 from detrain.cli.log import log
 from detrain.cli.prove import prove
+from detrain.cli.replay import replay
 from detrain.cli.run import run
 from detrain.cli.runs import runs
 from detrain.cli.show import show
@@ -28,7 +29,7 @@ def commands() -> None:
     """Training that can be killed and goes on to the same bits."""
 
 
-for command in (run, check, explain, prove, runs, show, log, keep, unkeep, compact, export):
+for command in (run, check, explain, prove, runs, show, log, replay, keep, unkeep, compact, export):
     commands.add_command(command)
 
 

@@ -22,7 +22,7 @@ from detrain.runtime.options import Options
 from detrain.runtime.script import run_script
 from detrain.runtime.session import Session
 
-__all__ = ["run"]
+__all__ = ["execute", "fix_hash_seed", "plan_of", "project_of", "run"]
 
 
 @click.command(
@@ -86,7 +86,7 @@ def run(
     """
     if not script.is_file():
         raise UsageError(f"there is no script {str(script)!r}")
-    _fix_hash_seed()
+    fix_hash_seed()
     wanted = Wanted(
         script=script.absolute(),
         argv=args,
@@ -120,9 +120,14 @@ def run(
         digest_every=digest_every,
         seed=seed,
     )
-    search = tuple(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
-    project = read_project(wanted.script, search)
+    project = project_of(wanted.script)
     sys.exit(run_project(project, script, wanted, options, plan_of(project)))
+
+
+def project_of(script: Path) -> Project:
+    """A script, and the modules of the program that it is of."""
+    search = tuple(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
+    return read_project(script, search)
 
 
 def plan_of(project: Project) -> Plan | None:
@@ -157,7 +162,7 @@ def run_project(
 ) -> int:
     """Run a project's script, named as it was typed, or go on with it; gives the exit code."""
     session = open_session(wanted, options, project.owns, world=True, plan=plan)
-    error = _execute(session, project, script, wanted.argv, plan)
+    error = execute(session, project, script, wanted.argv, plan)
     status, code, trace = ending(error)
     try:
         close_session(session, status, code, trace)
@@ -168,7 +173,7 @@ def run_project(
     return code
 
 
-def _fix_hash_seed() -> None:
+def fix_hash_seed() -> None:
     """Start Python anew with a fixed hash seed, which must be there before it runs.
 
     The order of sets of text depends on it. A seed that is set already is kept.
@@ -179,7 +184,7 @@ def _fix_hash_seed() -> None:
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
-def _execute(
+def execute(
     session: Session, project: Project, script: Path, args: tuple[str, ...], plan: Plan | None
 ) -> BaseException | None:
     """Run the script: as it is if it uses the API, with its training loops found otherwise."""

@@ -17,16 +17,18 @@ from detrain.capture.own import not_a_library
 from detrain.errors import Unwritable, UsageError
 from detrain.plan import Plan
 from detrain.runs.choose import Wanted, choose, runs_address, runs_root, script_digest
+from detrain.runs.folder import RunFolder
 from detrain.runs.mirror import Mirror
 from detrain.runtime.attempt import Opening
 from detrain.runtime.crash import crash_point
 from detrain.runtime.notice import Notices
 from detrain.runtime.options import Options
+from detrain.runtime.replaying import Replayed, Replaying
 from detrain.runtime.roots import Owns
 from detrain.runtime.session import Session
 from detrain.runtime.signals import EXIT_CODE, Preempted
 
-__all__ = ["Loop", "Run", "active", "loop", "open_session", "run"]
+__all__ = ["Loop", "Run", "active", "loop", "open_replay", "open_session", "run"]
 
 Item = TypeVar("Item")
 
@@ -86,7 +88,6 @@ def _open(
     plan: Plan | None,
     mirror: Mirror | None,
 ) -> Session:
-    global _active
     if mirror is not None:
         mirror.heads()
     folder, record = choose(msgspec.structs.replace(wanted, choices=options.choices))
@@ -108,6 +109,40 @@ def _open(
         unordered=options.unordered,
         one_stream=options.one_stream,
     )
+    return _begun(opening, options)
+
+
+def open_replay(
+    folder: RunFolder,
+    script: Path,
+    options: Options,
+    owns: Owns,
+    plan: Plan | None,
+    replaying: Replaying,
+    *,
+    accept_changes: bool = False,
+) -> Session:
+    """Begin to do steps again, in the copy of a run."""
+    opening = Opening(
+        folder,
+        folder.record(),
+        script_digest(script),
+        owns,
+        crash_point(),
+        accept_changes=accept_changes,
+        world=True,
+        quiet=options.quiet,
+        plan=plan,
+        use_plan=options.use_plan,
+        unordered=options.unordered,
+        one_stream=options.one_stream,
+        replaying=replaying,
+    )
+    return _begun(opening, options)
+
+
+def _begun(opening: Opening, options: Options) -> Session:
+    global _active
     session = Session(opening, options)
     session.attempt.start()
     session.signals.start()
@@ -208,6 +243,8 @@ def ending(error: BaseException | None) -> tuple[str, int, str]:
         return "complete", 0, ""
     if isinstance(error, Preempted):
         return "interrupted", EXIT_CODE, ""
+    if isinstance(error, Replayed):
+        return "interrupted", 0, ""
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
         return ("failed" if code else "complete"), code, ""

@@ -31,6 +31,7 @@ from detrain.runs.records import Attempt as AttemptRecord
 from detrain.runs.records import Outcome, RunRecord
 from detrain.runtime.committing import Marks
 from detrain.runtime.notice import Notices
+from detrain.runtime.replaying import Replaying
 from detrain.runtime.roots import Owns
 from detrain.runtime.seeding import Seeding
 from detrain.trace.digest import digest_text
@@ -40,7 +41,7 @@ from detrain.world.files import Files
 from detrain.world.observe import Observation, Observer
 from detrain.world.output import OutputLog
 from detrain.world.pools.install import Pools
-from detrain.world.trackers import flush_trackers, go_on_with
+from detrain.world.trackers import flush_trackers, go_on_with, stay_silent
 
 __all__ = ["Attempt", "Opening"]
 
@@ -64,6 +65,8 @@ class Opening:
     """Brings what is committed to the store that the run lives in."""
     unordered: bool = False
     one_stream: bool = False
+    replaying: Replaying | None = None
+    """The steps of a copy of the run that are only looked at."""
 
     @property
     def plan_digest(self) -> str:
@@ -97,13 +100,18 @@ class Attempt:
         self.resumed_at = None if not before else (self.manifest.step if self.manifest else 0)
 
         # Steps that an earlier attempt traced beyond the checkpoint are done again, and compared.
-        comparable = bool(before) and before[-1].plan == opening.plan_digest
+        replaying = opening.replaying
+        same_plan = bool(before) and before[-1].plan == opening.plan_digest
+        comparable = same_plan or replaying is not None
         earlier = read_trace(self.folder.trace).events if comparable else ()
         self.redone = {event.step: chain for event, chain in earlier}
         rebuilding = self.manifest is not None
         self.trace = None if rebuilding else TraceWriter(self.folder.trace, EMPTY)
-        self._output = OutputLog(self.folder.path, rebuilding=rebuilding)
+        hides = replaying is not None and replaying.first > 1
+        self._output = OutputLog(self.folder.path, rebuilding=rebuilding or hides)
         self._answers: Answers | None = None
+        self._since_start: list[Observation] = []
+        """What an attempt without a checkpoint was answered before; this one begins anew."""
         self._files: Files | None = None
         self._observer: Observer | None = None
         if opening.world:
@@ -112,16 +120,17 @@ class Attempt:
             if opening.plan is not None and opening.plan.records:
                 self._answers = Answers(path / "answers.jsonl")
                 if not rebuilding:
-                    self._answers.since(0)  # an attempt without a checkpoint begins anew
+                    self._since_start = self._answers.since(0)
             self._files = Files(
                 path,
                 opening.owns,
                 root,
                 self._observer,
-                rebuilding=rebuilding,
+                rebuilding=rebuilding or replaying is not None,
                 trusted=opening.trust_files,
+                looks_only=replaying is not None,
             )
-            if before:
+            if before and replaying is None:
                 self._refuse_foreign(self._files)
         # With or without it, pools are asked in the same order, so that their draws are the same.
         plan = opening.plan if opening.use_plan else None
@@ -146,14 +155,20 @@ class Attempt:
         """Begin: keep the output, show the world, seed the generators, prepare the frameworks."""
         self._output.start()
         self._watch.start()
+        replaying = self._opening.replaying
         if self._files is not None:
-            go_on_with(f"{self.folder.name}-{int(self.record.created)}")
-            if self.resumed_at is not None and self.manifest is None:
-                self._report(self._files.begin_again())
+            if replaying is not None:
+                stay_silent()
+            else:
+                go_on_with(f"{self.folder.name}-{int(self.record.created)}")
+                if self.resumed_at is not None and self.manifest is None:
+                    self._report(self._files.begin_again())
             self._files.start()
         if self._observer is not None:
             if self.manifest is not None:
                 self._observer.feed(self.manifest.observed)
+            elif replaying is not None:
+                self._observer.feed(self._since_start or replaying.observed)
             self._observer.start(rebuilding=self.manifest is not None)
         for framework in find.loaded():
             self._arrived(framework)
@@ -186,7 +201,8 @@ class Attempt:
         fingerprint: dict[str, str] = {}
         for framework in find.loaded():
             fingerprint.update(framework.fingerprint())
-        if self.manifest is not None and not self._opening.accept_changes:
+        goes_on = self.manifest is not None or self._opening.replaying is not None
+        if goes_on and not self._opening.accept_changes:
             names = sorted(self._pinned.keys() | fingerprint.keys())
             changes = tuple(
                 f"{name}: it was {self._pinned.get(name, 'absent')}, "
@@ -245,14 +261,23 @@ class Attempt:
     def go_live(self, manifest: Manifest) -> None:
         """The program is rebuilt: cut everything back to the checkpoint and go on from there."""
         self.trace = TraceWriter(self.folder.trace, manifest.trace)
-        self._output.go_live(manifest.output)
+        replaying = self._opening.replaying
+        if replaying is None or replaying.first == manifest.step + 1:
+            self._output.go_live(manifest.output)
         if self._observer is not None:
             again = self._answers.since(manifest.answers) if self._answers is not None else ()
             self._observer.go_live(again)
         if self._files is not None:
             flush_trackers()
-            self._report(self._files.go_live(manifest.journal, manifest.files))
+            if replaying is None:
+                self._report(self._files.go_live(manifest.journal, manifest.files))
+            else:
+                self._files.show_at(manifest.journal, manifest.files)
         self.redone = {s: chain for s, chain in self.redone.items() if s > manifest.step}
+
+    def show_output(self) -> None:
+        """What the program prints is to be seen from now on."""
+        self._output.go_live(self._output.lengths())
 
     def close(self, outcome: Outcome) -> None:
         """End the attempt and write down how."""
@@ -331,6 +356,9 @@ class Attempt:
 
     def _greeting(self) -> str:
         name = self.folder.name
+        if self._opening.replaying is not None:
+            start = f"its checkpoint of step {self.manifest.step}" if self.manifest else "its top"
+            return f"replaying run {name} from {start}"
         if self.resumed_at is None:
             return f"run {name} (seed {self.record.seed})"
         if self.manifest is None:

@@ -27,6 +27,7 @@ from detrain.runtime.options import Options
 from detrain.runtime.planned import Planned
 from detrain.runtime.preempting import answer, say_out_of_grace
 from detrain.runtime.rebuild import Rebuild, go_on
+from detrain.runtime.replaying import Replayed, Replaying
 from detrain.runtime.saving import Saving
 from detrain.runtime.signals import Signals
 from detrain.runtime.states import States
@@ -59,6 +60,7 @@ class Session:
         self.diverged_at: int | None = None
         self._owns, self._reached = opening.owns, opening.reached
         self._watched = True
+        self._replaying = opening.replaying
         manifest = self.attempt.manifest
         self._rebuild = Rebuild(manifest) if manifest is not None else None
         self._habits: dict[tuple[str, ...], Habits] = {}
@@ -393,7 +395,7 @@ class Session:
             level.habits.nests = False
         self.step += 1
         every, digest, values = self._digest_every, "", _NO_VALUES
-        if every and self.step % every == 0:
+        if every and self.step % every == 0 and self._is_digested():
             digest = self._states.digest(level)
         if self._values:
             values, self._values = self._values, {}
@@ -404,6 +406,11 @@ class Session:
             self._watch(trace)
         if self._saving.held is not None:
             self._saving.confirm(level, self.attempt.sync)
+
+    def _is_digested(self) -> bool:
+        """Whether the state after this step, of those that may be, is."""
+        replaying = self._replaying
+        return replaying is None or replaying.compares(self.step)
 
     def _watch(self, trace: TraceWriter) -> None:
         """A step is done that an earlier attempt did already, or at which a test may kill."""
@@ -416,14 +423,27 @@ class Session:
             self._reached("step")
             self._reached(f"step={self.step}")
         self._watched = bool(redone) or self._reached is not ignore
+        if self._replaying is not None:
+            self._show(self._replaying)
+
+    def _show(self, replaying: Replaying) -> None:
+        """A step was done again, to be looked at."""
+        if self.step == replaying.first - 1:
+            self.attempt.show_output()
+        if self.step == replaying.last:
+            raise Replayed(0)
 
     def _compare(self, expected: str, found: str) -> None:
         """A step that an earlier attempt did already must come out as it did then."""
         if expected and expected != found and self.diverged_at is None:
             self.diverged_at = self.step
+            before, depends = "in the attempt before", "something that the program depends on is"
+            then = "not restored. `detrain show` keeps this on record"
+            if self._replaying is not None:
+                before, depends = "recorded", "the program, or something that it depends on, is"
+                then = "not what it was"
             self.attempt.attention(
-                f"step {self.step} did not come out as in the attempt before: something that the "
-                "program depends on is not restored. `detrain show` keeps this on record"
+                f"step {self.step} did not come out as {before}: {depends} {then}"
             )
 
     def _leave(self, level: Level) -> None:

@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from detrain.world.appearance import Appearance
 from detrain.world.journal import Entry, Journal
 from detrain.world.observe import Observer
 from detrain.world.seal import machine_key
@@ -44,6 +45,7 @@ _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
 
 _LOOKERS = ("stat", "lstat", "access", "chmod", "utime")
+_CHANGERS = ("chmod", "utime")
 
 
 class Files:
@@ -62,20 +64,17 @@ class Files:
         *,
         rebuilding: bool,
         trusted: bool = False,
+        looks_only: bool = False,
     ) -> None:
+        """With `looks_only`, the program changes nothing, live or not."""
         self._owns, self._root, self._observer = owns, str(root) + os.sep, observer
         self._owner = os.getpid()
         self._scratch = folder / "scratch"
         self.journal = Journal(folder, machine_key(), trusted=trusted)
         self._rebuilding, self._setup = rebuilding, True
-        self._born: set[str] = set()
-        """Paths that were not there when the run began."""
-        self._former: dict[str, str] = {}
-        """Paths that were, and where their content of then is now."""
+        self._appearance = Appearance(self.journal, self._scratch, looks_only=looks_only)
         if rebuilding:
-            self._look_back()
-        self._shown: dict[str, str] = {}
-        """Paths that the rebuilt program made again, and where their content is; "" for folders."""
+            self._appearance.look_back(self.journal.entries)
         self._new: set[str] = set()
         """Paths whose content was made after the last cut, so that no checkpoint needs it."""
         self._open: dict[str, list[weakref.ref[Any]]] = {}
@@ -153,10 +152,7 @@ class Files:
 
     def go_live(self, count: int, lengths: dict[str, int]) -> list[str]:
         """The program is rebuilt: cut files back, and let open handles write to the real ones."""
-        rebuilt = {
-            path: [handle for ref in refs if (handle := ref()) is not None and not handle.closed]
-            for path, refs in self._open.items()
-        }
+        rebuilt = {path: self._handles(path) for path in self._open}
         for handles in rebuilt.values():
             for handle in handles:
                 handle.flush()
@@ -172,9 +168,20 @@ class Files:
                 os.lseek(real, 0, os.SEEK_END)
                 os.dup2(real, handle.fileno())
                 os.close(real)
-        self._shown.clear()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._appearance.forget()
         return troubles
+
+    def show_at(self, count: int, lengths: dict[str, int]) -> None:
+        """The program is rebuilt, to be looked at: show files as they were at a checkpoint.
+
+        What is written goes on going to the scratch folder.
+        """
+        self._appearance.show_at(self.journal.entries[count:], lengths, self._handles)
+
+    def _handles(self, path: str) -> list[Any]:
+        """Those that the program has open to write to a path."""
+        found = [ref() for ref in self._open.get(path, ())]
+        return [handle for handle in found if handle is not None and not handle.closed]
 
     # ---------------------------------------------------------------- what is whose
 
@@ -197,42 +204,6 @@ class Files:
             frame = frame.f_back
         return None
 
-    def _look_back(self) -> None:
-        """Find out from the journal how the world was when the run began."""
-        known: set[str] = set()
-        for entry in self.journal.entries:
-            if not self.journal.believes(entry) and not entry.born:
-                continue  # it would have the program read a file that others put there
-            if entry.path not in known:
-                if entry.born or (entry.source and not entry.aside):
-                    self._born.add(entry.path)
-                elif entry.aside:
-                    self._former[entry.path] = self.journal.aside(entry.aside)
-            if entry.source and entry.source not in known:
-                self._former[entry.source] = entry.path
-            known |= {entry.path, entry.source}
-
-    def _is_hidden(self, name: str) -> bool:
-        """Whether the run made this, or a folder above it, and the rebuilt program did not yet."""
-        while True:
-            if name in self._shown or name in self._former:
-                return False
-            if name in self._born:
-                return True
-            parent = os.path.dirname(name)
-            if parent == name:
-                return False
-            name = parent
-
-    def _now_at(self, name: str) -> str:
-        """While rebuilding: where the content is that a path had, or was given again."""
-        found = self._shown.get(name) or self._former.get(name)
-        if found is None:
-            for parent, place in self._former.items():
-                if name.startswith(parent + os.sep):
-                    return place + name.removeprefix(parent)
-        return found or name
-
     # ---------------------------------------------------------------- the functions
 
     def _replace(self, owner: Any, name: str, new: Any) -> None:
@@ -253,9 +224,9 @@ class Files:
     def _source(self, name: str, file: Any) -> Any:
         """Where a file is read from."""
         if self._rebuilding:
-            if self._is_hidden(name):
+            if self._appearance.is_hidden(name):
                 _missing(file)
-            place = self._now_at(name)
+            place = self._appearance.now_at(name)
             return file if place == name else place
         return file
 
@@ -263,7 +234,7 @@ class Files:
         """Where a file is written to."""
         emptied = "w" in mode or "x" in mode
         if self._rebuilding:
-            return self._scratch_for(name, mode)
+            return self._appearance.target(name, mode)
         try:
             facts = self._stat(name)
         except OSError:
@@ -293,20 +264,6 @@ class Files:
         os.close(os.open(real, os.O_WRONLY | os.O_CREAT, stat.S_IMODE(facts.st_mode)))
         self._new |= {name, real}
 
-    def _scratch_for(self, name: str, mode: str) -> str:
-        """While rebuilding: where a file is written to instead."""
-        place = self._now_at(name)
-        if place.startswith(str(self._scratch)):
-            return place
-        self._scratch.mkdir(parents=True, exist_ok=True)
-        scratch = str(self._scratch / f"{len(os.listdir(self._scratch))}-{os.path.basename(name)}")
-        if not self._is_hidden(name) and os.path.isfile(place):
-            if "x" in mode:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-            shutil.copyfile(place, scratch)
-        self._shown[name] = scratch
-        return scratch
-
     def _note(self, entry: Entry) -> None:
         self.journal.add(msgspec.structs.replace(entry, setup=self._setup))
 
@@ -320,8 +277,8 @@ class Files:
     def _making(self, plain: Callable[..., None]) -> Callable[..., None]:
         def making(path: Any, *args: Any, **kwargs: Any) -> None:
             name = self._is_ours(path)
-            if name is not None and self._rebuilding and self._is_hidden(name):
-                self._shown[name] = ""
+            if name is not None and self._rebuilding and self._appearance.takes(name):
+                self._appearance.make_folder(name)
                 return
             plain(path, *args, **kwargs)
             if name is not None and not self._rebuilding:
@@ -334,10 +291,10 @@ class Files:
 
         def linking(source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
             name = self._is_ours(target)
-            if name is not None and self._rebuilding and self._is_hidden(name):
+            if name is not None and self._rebuilding and self._appearance.takes(name):
                 start = os.path.dirname(name) if symbolic else os.getcwd()
                 aim = os.path.abspath(os.path.join(start, os.fsdecode(source)))
-                self._shown[name] = self._now_at(aim)
+                self._appearance.stand_for(name, aim)
                 return
             if name is not None and not self._rebuilding and not os.path.lexists(name):
                 self._note(Entry(name, born=True))
@@ -359,18 +316,12 @@ class Files:
                 number = self.journal.next_aside()
                 self._note(Entry(name, removed=True, folder=os.path.isdir(name), aside=number))
                 self.journal.move(name, number)
-            elif not self._is_hidden(name):
-                self._hide(name)
+            elif not self._appearance.is_hidden(name):
+                self._appearance.hide(name)
             elif kind != "rmtree" or not (args or kwargs):  # which may be told to ignore errors
                 _missing(path)
 
         return removing
-
-    def _hide(self, name: str) -> None:
-        """While rebuilding: the program has removed something, in appearance only."""
-        self._shown.pop(name, None)
-        self._former.pop(name, None)
-        self._born.add(name)
 
     def _renaming(self, plain: Callable[..., None]) -> Callable[..., None]:
         def renaming(source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
@@ -378,10 +329,10 @@ class Files:
             if name is None or new is None or not (self._rebuilding or os.path.lexists(name)):
                 plain(source, target, *args, **kwargs)  # which may be an error
             elif self._rebuilding:
-                if self._is_hidden(name):
+                if self._appearance.is_hidden(name):
                     _missing(source)
-                self._shown[new] = self._now_at(name)
-                self._hide(name)
+                self._appearance.stand_for(new, name)
+                self._appearance.hide(name)
             else:
                 number = 0
                 if os.path.isfile(new) and new not in self._new:
@@ -400,11 +351,13 @@ class Files:
             name = self._is_ours(path)
             if name is None:
                 return plain(path, *args, **kwargs)
-            if self._is_hidden(name):
+            if self._appearance.is_hidden(name):
                 if plain is self._plain[os, "access"]:
                     return False
                 _missing(path)
-            place = self._now_at(name)
+            place = self._appearance.now_at(name)
+            if self._appearance.looks_only and plain.__name__ in _CHANGERS:
+                return None
             return plain(path if place == name else place, *args, **kwargs)
 
         return looking
@@ -423,28 +376,27 @@ class Files:
         """What is in a directory, as the program is to see it."""
         if not self._rebuilding:
             return [os.fsdecode(each) for each in plain(path)]
-        if self._is_hidden(name):
+        if self._appearance.is_hidden(name):
             _missing(path)
-        found = [os.fsdecode(each) for each in plain(self._now_at(name))]
-        back = [os.path.split(each) for each in self._former]
-        found += [base for folder, base in back if folder == name and base not in found]
-        return [each for each in found if not self._is_hidden(os.path.join(name, each))]
+        found = [os.fsdecode(each) for each in plain(self._appearance.now_at(name))]
+        return self._appearance.names_in(name, found)
 
     def _scanning(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         def scanning(path: Any = ".") -> Any:
             name = self._is_ours(path)
             if name is None:
                 return plain(path)
-            if self._rebuilding and self._is_hidden(name):
+            appearance = self._appearance
+            if self._rebuilding and appearance.is_hidden(name):
                 _missing(path)
-            with plain(self._now_at(name) if self._rebuilding else path) as found:
+            with plain(appearance.now_at(name) if self._rebuilding else path) as found:
                 entries = {os.fsdecode(entry.name): entry for entry in found}
             names = self._observer.listing(
                 name,
                 lambda: [
                     each
                     for each in entries
-                    if not self._rebuilding or not self._is_hidden(os.path.join(name, each))
+                    if not self._rebuilding or not appearance.is_hidden(os.path.join(name, each))
                 ],
             )
             return _Scan([entries[each] for each in names if each in entries])

@@ -44,6 +44,11 @@ def flush_trackers() -> None:
             writer.flush()
 
 
+def stay_silent() -> None:
+    """Have trackers that are services send nothing: what they would send is there already."""
+    os.environ["WANDB_MODE"] = "disabled"
+
+
 def go_on_with(run: str) -> None:
     """Tell trackers that are services the name of the run, under which a resumed one goes on.
 
