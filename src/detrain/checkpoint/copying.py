@@ -126,9 +126,10 @@ class Copying:
         began = monotonic()
         if not self._windows.stopped:
             self._pace.wanted_after(began - self._began)
-        self._windows.hasten()
-        self._over.wait()
-        self.waited += monotonic() - began
+        if not self._over.is_set():
+            self._windows.hasten()
+            self._over.wait()
+            self.waited += monotonic() - began
 
     def cancel(self) -> None:
         """No longer copy, and wait until nothing is read any more."""
