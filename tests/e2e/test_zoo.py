@@ -76,6 +76,21 @@ def whole(warm, tmp_path_factory):
     return get
 
 
+@pytest.mark.parametrize("script", ZOO, ids=lambda script: script.stem)
+def test_its_last_steps_are_looked_at_again(whole, script):
+    runner = whole(script)
+    found, before = runner.show("it"), files_of(runner.folder)
+    newest = [each["step"] for each in found["checkpoints"] if each["step"] < found["steps"] - 1]
+    ended = runner("replay", "it", "--steps", f"{newest[-1] + 2}:")
+    assert ended.code == 0, ended.stderr
+    assert f"from its checkpoint of step {newest[-1]}" in ended.stderr
+    assert "as recorded (" in ended.stderr
+    shown, recorded = lines(ended.stdout.encode()), lines(runner.log("it"))
+    starts = range(len(recorded) - len(shown) + 1)
+    assert any(recorded[start : start + len(shown)] == shown for start in starts)
+    assert files_of(runner.folder) == before
+
+
 # A line that runs while a program evaluates (or, where it never does, in the midst of a step),
 # and how often it has run when the second evaluation is under way.
 EVALUATING = {

@@ -92,6 +92,7 @@ def test_files_are_shown_as_they_were_at_a_checkpoint_and_stay_as_they_are(world
     os.mkdir("out")
     other = open("out/log", "w")
     other.write("one\n")
+    Path("out/data").write_text("made")
     Path("best").write_text("first")
     Path("gone").write_text("gone")
     os.makedirs("made/deep")
@@ -112,6 +113,8 @@ def test_files_are_shown_as_they_were_at_a_checkpoint_and_stay_as_they_are(world
     log.write("head\n")
     os.mkdir("out")
     other = open("out/log", "w")
+    Path("out/data").write_text("made again")
+    assert Path("out/data").read_text() == "made again"
     files.show_at(count, lengths)
     other.write("again\n")
     other.close()

@@ -125,7 +125,8 @@ class Appearance:
     def target(self, name: str, mode: str) -> str:
         """Where a file is written to instead."""
         place = self.now_at(name)
-        if place.startswith(str(self._scratch)):
+        if place.startswith(str(self._scratch)):  # it, or a folder above it, was made again
+            self._shown[name] = place
             return place
         scratch = self._new_place(name)
         if not self.is_hidden(name) and os.path.isfile(place):
