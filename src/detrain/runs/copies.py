@@ -18,6 +18,7 @@ from detrain.checkpoint.regular import check_own_files
 from detrain.checkpoint.store import LocalStore
 from detrain.errors import UsageError
 from detrain.runs.folder import RunFolder
+from detrain.runs.lease import is_alive
 
 if TYPE_CHECKING:
     from detrain.checkpoint.manifest import Manifest
@@ -44,7 +45,7 @@ def place_for_copies(root: Path) -> Path:
     host = socket.gethostname()
     for path in root.glob(f".replay-{host}-*"):
         number = path.name.rpartition("-")[2]
-        if number.isdigit() and not _is_alive(int(number)):
+        if number.isdigit() and not is_alive(int(number)):
             shutil.rmtree(path, ignore_errors=True)
     place = root / f".replay-{host}-{os.getpid()}"
     try:
@@ -53,16 +54,6 @@ def place_for_copies(root: Path) -> Path:
     except OSError:  # a folder that is only to be read
         return Path(tempfile.mkdtemp(prefix="detrain-replay-"))
     return place
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def checkpoint_before(run: RunFolder, step: int) -> Manifest | None:

@@ -22,7 +22,7 @@ from detrain.runs.remote import LEASE
 if TYPE_CHECKING:
     from detrain.checkpoint.objects import Objects
 
-__all__ = ["Holder", "Lease", "read_lease"]
+__all__ = ["Holder", "Lease", "is_alive", "read_lease"]
 
 BEAT = float(os.environ.get("DETRAIN_BEAT", "5"))
 """Seconds between two signs of life. One that is silent for five of them is dead."""
@@ -101,10 +101,10 @@ class Lease:
     def _await_end(self, before: Holder) -> None:
         """Return when the holder is known to be gone."""
         here = before.boot == self._holder.boot and before.host == self._holder.host
-        if here and not _is_alive(before.pid):
-            if _is_alive(before.courier):
+        if here and not is_alive(before.pid):
+            if is_alive(before.courier):
                 self._say(f"waiting for the upload of {self._run} that an earlier attempt began")
-            while _is_alive(before.courier):
+            while is_alive(before.courier):
                 self._sleep(0.1)
             return
         if here:
@@ -137,7 +137,8 @@ def _boot() -> str:
     return path.read_text().strip() if path.exists() else ""
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
