@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -180,6 +181,22 @@ def test_a_run_that_was_killed_or_is_at_work(runner):
         recorded, 13, 17
     )
     assert not left.exists()
+
+
+def test_from_a_checkpoint_before_if_one_is_damaged(runner):
+    (runner.folder / "train.py").write_text(TRAIN)
+    assert runner.run(runner.folder / "train.py", "it", *OPTIONS).code == 0
+    folder, recorded = runner.root / "it" / "checkpoints", runner.log("it").decode().splitlines()
+    (folder / "0000000020.json").write_bytes(b"torn")
+    file = json.loads((folder / "0000000015.json").read_bytes())["body"]["levels"][-1]["state"]
+    (folder / file["file"]).unlink()
+    before = everything(runner.folder)
+    ended = runner("replay", "it", "--steps", "22:23")
+    assert ended.code == 0, ended.stderr
+    assert "replaying run it from its checkpoint of step 10" in ended.stderr
+    assert "the checkpoint of step 20 can't be used" in ended.stderr
+    assert ended.stdout.splitlines() == printed(recorded, 22, 23)
+    assert everything(runner.folder) == before
 
 
 def test_a_program_that_uses_the_api(runner):

@@ -46,7 +46,7 @@ def replay(name: str, steps: str, root: str | None, accept_changes: bool, quiet:
     replaying = Replaying.of(read_trace(run.trace), steps, _answers(run))
     place = place_for_copies(run.path.parent)
     try:
-        copy, _ = copy_run(run, replaying.first - 1, place)
+        copy = copy_run(run, replaying.first - 1, place)
         session = _replayed(copy, script, replaying, accept_changes=accept_changes, quiet=quiet)
     finally:
         shutil.rmtree(place, ignore_errors=True)

@@ -11,19 +11,15 @@ import shutil
 import socket
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from detrain.checkpoint.commit import manifest_name, manifest_steps, read_checkpoint
 from detrain.checkpoint.regular import check_own_files
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import UsageError
+from detrain.errors import DamagedCheckpoint
 from detrain.runs.folder import RunFolder
 from detrain.runs.lease import is_alive
 
-if TYPE_CHECKING:
-    from detrain.checkpoint.manifest import Manifest
-
-__all__ = ["checkpoint_before", "copy_run", "place_for_copies"]
+__all__ = ["copy_run", "place_for_copies"]
 
 _FILES = (
     "run.json",
@@ -35,9 +31,6 @@ _FILES = (
     "stderr.log",
 )
 _FOLDERS = ("aside", "listings")
-
-_OFTEN = 5
-"""A run that is at work may give up a checkpoint while it is copied: then another one is."""
 
 
 def place_for_copies(root: Path) -> Path:
@@ -56,38 +49,35 @@ def place_for_copies(root: Path) -> Path:
     return place
 
 
-def checkpoint_before(run: RunFolder, step: int) -> Manifest | None:
-    """The newest checkpoint that has no more steps behind it; None if there is none."""
-    store = LocalStore(run.checkpoints)
-    steps = [each for each in manifest_steps(store) if each <= step]
-    return read_checkpoint(store, steps[-1]) if steps else None
-
-
-def copy_run(run: RunFolder, step: int, into: Path) -> tuple[RunFolder, Manifest | None]:
-    """Copy a run, with its newest checkpoint at or before a step and no other."""
+def copy_run(run: RunFolder, step: int, into: Path) -> RunFolder:
+    """Copy a run, with its checkpoints up to a step: if the newest is damaged, the one before it
+    is taken, as for a resume.
+    """
     check_own_files(run.path, run.checkpoints.name)
     copy = RunFolder(into / run.name)
-    for _ in range(_OFTEN):
-        shutil.rmtree(copy.path, ignore_errors=True)
-        copy.checkpoints.mkdir(parents=True)
-        manifest = checkpoint_before(run, step)
-        try:
-            _copy_checkpoint(run, copy, manifest)
-        except FileNotFoundError:
-            continue
-        _copy_records(run, copy)
-        return copy, manifest
-    raise UsageError(
-        f"run {run.name!r} gives up its checkpoints faster than they can be copied: "
-        "`detrain keep` one, or wait until the run is over"
-    )
+    copy.checkpoints.mkdir(parents=True)
+    for each in manifest_steps(LocalStore(run.checkpoints)):
+        if each <= step:
+            _copy_checkpoint(run.checkpoints, copy.checkpoints, each)
+    _copy_records(run, copy)
+    return copy
 
 
-def _copy_checkpoint(run: RunFolder, copy: RunFolder, manifest: Manifest | None) -> None:
-    if manifest is None:
+def _copy_checkpoint(source: Path, target: Path, step: int) -> None:
+    """Copy what there is of a checkpoint. One that the run gives up meanwhile is left out."""
+    manifest = manifest_name(step)
+    try:
+        _link(source / manifest, target / manifest)
+        named = read_checkpoint(LocalStore(target), step).data_files()
+    except (FileNotFoundError, DamagedCheckpoint):
         return
-    for name in (*manifest.data_files(), manifest_name(manifest.step)):
-        _link(run.checkpoints / name, copy.checkpoints / name)
+    for name in named:
+        try:
+            if not (target / name).exists():
+                _link(source / name, target / name)
+        except FileNotFoundError:
+            if not (source / manifest).exists():
+                (target / manifest).unlink(missing_ok=True)
 
 
 def _copy_records(run: RunFolder, copy: RunFolder) -> None:
