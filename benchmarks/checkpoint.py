@@ -487,10 +487,10 @@ def restored_by_detrain(training: Training, folder: Path) -> tuple[float, ...]:
     spent, after = [0.0], [0.0, 0.0]
 
     def added(plain: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*args: Any) -> Any:
+        def timed(*args: Any, **how: Any) -> Any:
             began = time.perf_counter()
             try:
-                return plain(*args)
+                return plain(*args, **how)
             finally:
                 spent[0] += time.perf_counter() - began
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from detrain.capture.form import Form, Pairs, type_name
 from detrain.frameworks import find
+from detrain.frameworks.base import Filled
 from detrain.frameworks.beside import WORTH_A_THREAD
 from detrain.state import Node
 
@@ -50,21 +50,22 @@ class ArrayForm(Form):
     def make(self, node: Node, restore: Restore, path: str) -> Any:
         assert node.array is not None
         framework = restore.framework(node.array.framework, path)
-        shared = restore.sharing(node.array.storage)
-        return framework.create(
-            restore.resolve_type(node, path), node.array, restore.data(node.array), shared
-        )
+        kind, shared = restore.resolve_type(node, path), restore.sharing(node.array.storage)
+        made = restore.new_with(framework, kind, node.array) if shared is None else None
+        if made is not None:
+            return made
+        return framework.create(kind, node.array, restore.data(node.array), shared)
 
     def fill(self, node: Node, live: Any, restore: Restore, path: str) -> None:
         assert node.array is not None
         framework = restore.framework(node.array.framework, path)
-        data = restore.data(node.array)
-        fill = functools.partial(framework.fill, live, node.array, data)
-        alone = not node.fields and not node.array.storage_bytes
-        if alone and len(data) >= WORTH_A_THREAD and framework.address(live) is not None:
-            restore.aside(path, fill)
-            return
-        fill()
+        if not restore.is_complete(node.array):
+            data = restore.data(node.array)
+            alone = not node.fields and not node.array.storage_bytes
+            if alone and len(data) >= WORTH_A_THREAD and framework.address(live) is not None:
+                restore.aside(framework, Filled(live, node.array, data), path)
+                return
+            framework.fill(live, node.array, data)
         for name, ref in node.fields:
             framework.set_field(live, name, restore.get(ref))
 

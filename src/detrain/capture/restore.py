@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from detrain.capture.content import digest_live
@@ -22,18 +23,21 @@ from detrain.capture.own import not_a_library
 from detrain.capture.sound import Fence, check_tree
 from detrain.errors import DamagedCheckpoint, DetrainError, ResumeMismatch
 from detrain.frameworks import find
-from detrain.frameworks.beside import Beside
+from detrain.frameworks.beside import Beside, beside
 from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, decode_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from detrain.capture.form import Form
-    from detrain.frameworks.base import Framework
+    from detrain.frameworks.base import Filled, Framework
 
 __all__ = ["Restore", "restore"]
 
 _Value = TypeVar("_Value")
+
+_BATCH = 128 << 20
+"""Bytes of arrays that are filled in one go."""
 
 
 def restore(
@@ -44,6 +48,8 @@ def restore(
     note: Callable[[str], None] = lambda _: None,
     rebuilt: Mapping[str, str] | None = None,
     owns: Callable[[str], bool] = not_a_library,
+    *,
+    may_lodge: bool = False,
 ) -> dict[str, Any]:
     """Restore what the roots reach; gives each root's object, which is the live one if it could be.
 
@@ -52,9 +58,10 @@ def restore(
     not, is left out. `note` is told what could not be restored in a way that may matter. `rebuilt`
     are the digests of arrays that are not in the data: the program must have made them again.
     `owns` says which files are the program's: what it may name is fenced in by `capture.sound`.
+    New arrays `may_lodge` in the buffers of `data` if nobody reads those any more afterwards.
     """
     check_tree(tree, FORMS, "the state of a checkpoint")
-    restoring = Restore(tree, data, note, rebuilt or {}, Fence(owns))
+    restoring = Restore(tree, data, note, rebuilt or {}, Fence(owns), may_lodge=may_lodge)
     return restoring.checked(
         tree.paths[0] if tree.paths else "", lambda: restoring.run(live, optional)
     )
@@ -70,6 +77,8 @@ class Restore:
         note: Callable[[str], None],
         rebuilt: Mapping[str, str],
         fence: Fence,
+        *,
+        may_lodge: bool = False,
     ) -> None:
         self._tree, self._data, self.note, self._rebuilt = tree, data, note, rebuilt
         self._fence = fence
@@ -87,13 +96,22 @@ class Restore:
         self._late: list[tuple[int, Ref, Any]] = []
         self._anchored: list[tuple[int, Any]] = []
         """Saved objects that rebuilt ones hold, which must stay the ones that they hold."""
+        self._may_lodge = may_lodge
+        self._complete: set[str] = set()
+        """The leaves of arrays that were made with their content in them."""
+        self._batches: dict[str, list[tuple[Filled, str]]] = {}
+        """Arrays that are to be filled, by framework, with their paths."""
+        self._waiting = 0
+        """Their bytes."""
         self._beside = Beside()
 
     def run(self, live: Mapping[str, Any], optional: Callable[[str], bool]) -> dict[str, Any]:
         """Match, then fill."""
         try:
             found = self._run(live, optional)
-            self._beside.finish()
+            self._finish()
+            for framework in self._frameworks.values() if self._may_lodge else ():
+                beside(framework.move_in(self._made.values()))
             return found
         finally:
             self._beside.stop()
@@ -106,10 +124,14 @@ class Restore:
         self._match(self._tree.roots, live)
         self._match(self._tree.dead, live)
         self._compare_rebuilt()
-        for index, obj in self._live.items():
+        arrays = [index for index in self._live if self._tree.nodes[index].array is not None]
+        for index in arrays:
             facts = self._tree.nodes[index].array
-            if facts is not None:
-                self._sharing.setdefault(facts.storage, obj)
+            assert facts is not None
+            self._sharing.setdefault(facts.storage, self._live[index])
+        for index in arrays:
+            self.get(index)  # large ones are filled beside all that follows
+        self._fill_batches()
         found = {}
         for name, ref in self._tree.roots:
             try:
@@ -124,9 +146,24 @@ class Restore:
             self._fill(self._to_fill.pop())
         return found
 
-    def aside(self, path: str, fill: Callable[[], None]) -> None:
+    def aside(self, framework: Framework, filled: Filled, path: str) -> None:
         """Fill an array beside all else: to copy a large one takes no more than memory."""
-        self._beside.add(lambda: self.checked(path, fill))
+        self._batches.setdefault(framework.name, []).append((filled, path))
+        self._waiting += len(filled.data)
+        if self._waiting >= _BATCH:
+            self._fill_batches()
+
+    def _fill_batches(self) -> None:
+        batches, self._batches, self._waiting = self._batches, {}, 0
+        for name, batch in batches.items():
+            self._beside.add(partial(self._fill_batch, self._frameworks[name], batch))
+
+    def _fill_batch(self, framework: Framework, batch: Iterable[tuple[Filled, str]]) -> None:
+        try:
+            framework.fill_all([filled for filled, _ in batch])
+        except Exception:  # which of them it was is told by doing them one by one
+            for filled, path in batch:
+                self.checked(path, partial(framework.fill, *filled))
 
     def get(self, ref: Ref) -> Any:
         """The object that a reference stands for; it may be filled only later."""
@@ -168,11 +205,27 @@ class Restore:
                 self._fill(at)
                 node = self._tree.nodes[at]
                 todo += [*node.items, *node.keys, *(child for _, child in node.fields)]
+        self._finish()
+
+    def _finish(self) -> None:
+        """Have all arrays filled that were met so far."""
+        self._fill_batches()
         self._beside.finish()
 
     def data(self, facts: ArrayFacts) -> memoryview:
         """The bytes of an array."""
         return self._data(facts.leaf)
+
+    def new_with(self, framework: Framework, kind: type[Any], facts: ArrayFacts) -> Any | None:
+        """A new array with its content in it; None if it has to be created and filled."""
+        made = framework.new_with(kind, facts, self.data(facts), may_lodge=self._may_lodge)
+        if made is not None:
+            self._complete.add(facts.leaf)
+        return made
+
+    def is_complete(self, facts: ArrayFacts) -> bool:
+        """Whether an array has its content already."""
+        return facts.leaf in self._complete
 
     def sharing(self, storage: int) -> Any | None:
         """An array that looks into the given memory, if one is there already."""
@@ -338,8 +391,10 @@ class Restore:
         if ref not in self._filled:
             self._filled.add(ref)
             node, path = self._tree.nodes[ref], self._tree.paths[ref]
-            form = FORMS[node.form]
-            self.checked(path, lambda: form.fill(node, self._made[ref], self, path))
+            try:
+                FORMS[node.form].fill(node, self._made[ref], self, path)
+            except Exception as error:
+                raise self._told(path, error) from error
 
     def _is_same(self, form: Form, node: Node, live: Any, path: str) -> bool:
         return bool(self.checked(path, lambda: form.same(node, live, self, path)))
@@ -348,15 +403,18 @@ class Restore:
         """Do it, and name the place if the program's own classes don't go along."""
         try:
             return action()
-        except DetrainError:
-            raise
         except Exception as error:
-            raise ResumeMismatch(
-                path,
-                "to restore it from the checkpoint",
-                f"{type(error).__name__}: {error}",
-                "Give it a state_dict, or keep it where the loop does not reach it",
-            ) from error
+            raise self._told(path, error) from error
+
+    def _told(self, path: str, error: Exception) -> DetrainError:
+        if isinstance(error, DetrainError):
+            return error
+        return ResumeMismatch(
+            path,
+            "to restore it from the checkpoint",
+            f"{type(error).__name__}: {error}",
+            "Give it a state_dict, or keep it where the loop does not reach it",
+        )
 
 
 _NONE = object()

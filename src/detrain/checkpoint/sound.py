@@ -151,16 +151,22 @@ def _tree_troubles(tree: StateTree) -> Iterator[str]:
         if len({name for name, _ in roots}) != len(roots):
             yield "two roots of one name"
         yield from _bad_refs((ref for _, ref in roots), count, "a root")
+    # Constants are looked at once, however many objects hold them: most are a few.
+    seen = {ref for node in tree.nodes for ref in _refs(node)}
+    any_bad = any(True for _ in _bad_refs(seen, count, ""))
     for node, path in zip(tree.nodes, tree.paths, strict=True):
-        yield from _bad_refs(_refs(node), count, path)
-        if len({name for name, _ in node.fields}) != len(node.fields):
+        if any_bad:
+            yield from _bad_refs(_refs(node), count, path)
+        if node.fields and len({name for name, _ in node.fields}) != len(node.fields):
             yield f"{path} has two fields of one name"
         if node.array is not None:
             yield from _array_troubles(node.array, path)
 
 
 def _refs(node: Node) -> Iterable[Ref]:
-    return (*node.items, *node.keys, *(ref for _, ref in node.fields))
+    if not node.fields:
+        return (*node.items, *node.keys)
+    return (*node.items, *node.keys, *[ref for _, ref in node.fields])
 
 
 def _bad_refs(refs: Iterable[Ref], count: int, path: str) -> Iterator[str]:
@@ -176,9 +182,12 @@ def _bad_refs(refs: Iterable[Ref], count: int, path: str) -> Iterator[str]:
 
 
 def _array_troubles(facts: ArrayFacts, path: str) -> Iterator[str]:
-    sizes = {"storage": facts.storage, "offset": facts.offset, "memory": facts.storage_bytes}
-    yield from _bad_counts({f"{path}, {name}": size for name, size in sizes.items()})
-    if any(not 0 <= size < _LARGEST for size in facts.shape):
+    sizes = (facts.storage, facts.offset, facts.storage_bytes)
+    if min(sizes) < 0 or max(sizes) >= _LARGEST:
+        names = ("storage", "offset", "memory")
+        each = zip(names, sizes, strict=True)
+        yield from _bad_counts({f"{path}, {name}": size for name, size in each})
+    if facts.shape and not 0 <= min(facts.shape) <= max(facts.shape) < _LARGEST:
         yield f"{path} has the shape {facts.shape}"
     if facts.strides is not None and (
         len(facts.strides) != len(facts.shape)

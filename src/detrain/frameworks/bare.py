@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from detrain.frameworks.base import Glance, LiveLeaf, Still
+    from detrain.frameworks.base import Filled, Glance, LiveLeaf, Still
     from detrain.rng import Fill
+    from detrain.state import ArrayFacts
 
 __all__ = ["Bare"]
 
@@ -91,6 +92,28 @@ class Bare:
     def glance(self, arrays: Sequence[Any]) -> Glance | None:
         """There is no quicker way."""
         return None
+
+    def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
+        """There are no arrays."""
+        raise TypeError(type(obj))
+
+    def fill_all(self, arrays: Sequence[Filled]) -> None:
+        """One after the other."""
+        for each in arrays:
+            self.fill(*each)
+
+    def new_with(
+        self, kind: type[Any], facts: ArrayFacts, data: memoryview, *, may_lodge: bool
+    ) -> Any | None:
+        """Arrays are created, then filled."""
+        return None
+
+    def move_in(self, objects: Iterable[Any]) -> list[Callable[[], None]]:
+        """Nothing is lodged."""
+        return []
+
+    def settle(self) -> None:
+        """Nothing moves."""
 
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Arrays have no fields."""

@@ -6,7 +6,7 @@ no difference. Every method is called on the thread that runs the program's loop
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
-__all__ = ["ArrayView", "Follower", "Framework", "Glance", "LiveLeaf", "Positioned", "Still"]
+__all__ = [
+    "ArrayView",
+    "Filled",
+    "Follower",
+    "Framework",
+    "Glance",
+    "LiveLeaf",
+    "Positioned",
+    "Still",
+]
 
 
 class ArrayView(msgspec.Struct, frozen=True):
@@ -48,6 +57,14 @@ class LiveLeaf(msgspec.Struct, frozen=True, eq=False):
     nbytes: int
     dtype: str
     shape: tuple[int, ...]
+
+
+class Filled(NamedTuple):
+    """An array that is to be given some content; see `Framework.fill`."""
+
+    array: Any
+    facts: ArrayFacts
+    data: memoryview
 
 
 class Glance(Protocol):
@@ -274,6 +291,9 @@ class Framework(Protocol):
     def fill(self, obj: Any, facts: ArrayFacts, data: memoryview) -> None:
         """Give a live array the content, shape and flags of a captured one, in place."""
 
+    def fill_all(self, arrays: Sequence[Filled]) -> None:
+        """Fill several, with the interpreter free for as long as possible. Any thread may ask."""
+
     def create(
         self, kind: type[Any], facts: ArrayFacts, data: memoryview, shared: Any | None
     ) -> Any:
@@ -281,6 +301,25 @@ class Framework(Protocol):
 
         `shared` is another one that looks into the same memory, if there is one.
         """
+
+    def new_with(
+        self, kind: type[Any], facts: ArrayFacts, data: memoryview, *, may_lodge: bool
+    ) -> Any | None:
+        """A new array with that content in it; None if `create` and `fill` have to make it.
+
+        It `may_lodge` in the memory of `data` if nobody uses that any more, except to make further
+        arrays of the same content: those get memory of their own. It will leave it: see `move_in`.
+        """
+
+    def move_in(self, objects: Iterable[Any]) -> list[Callable[[], None]]:
+        """All `objects` are restored: have lodged arrays move to memory of their own.
+
+        Those that can move while the program goes on do so; gives what moves the others, which is
+        called before the program goes on. Any thread may call that.
+        """
+
+    def settle(self) -> None:
+        """Wait until what moves while the program goes on has moved."""
 
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Put back one of `ArrayView.fields`."""

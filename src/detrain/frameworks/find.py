@@ -36,6 +36,7 @@ __all__ = [
     "place_of",
     "positions_now",
     "reposition",
+    "settle",
 ]
 
 Positions = dict[str, dict[str, str]]
@@ -111,6 +112,12 @@ def reposition(positions: Mapping[str, Mapping[str, str]]) -> None:
         if framework.name in positions:
             framework.reposition(positions[framework.name])
     calls.CALLS.put(positions.get(calls.NAME, {}))
+
+
+def settle() -> None:
+    """Have all arrays in memory of their own."""
+    for framework in loaded():
+        framework.settle()
 
 
 _complete: set[str] = set()

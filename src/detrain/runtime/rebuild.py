@@ -46,10 +46,13 @@ class Rebuild:
             self._levels.popleft()
         return expected
 
-    def enter(self, saved: SavedLevel) -> bool:
-        """A level has its state back; whether it was the innermost one."""
-        self._finished = deque(saved.finished)
+    def is_innermost(self) -> bool:
+        """Whether the loop that was met last is the one that the checkpoint was taken at."""
         return not self._levels
+
+    def enter(self, saved: SavedLevel) -> None:
+        """A level has its state back."""
+        self._finished = deque(saved.finished)
 
     def left_early(self, where: str) -> ResumeMismatch:
         """The error if the program leaves the way before the innermost loop is reached."""

@@ -18,7 +18,7 @@ from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.manifest import SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.snapshot import Snapshot
 from detrain.errors import UncapturableState, UsageError
-from detrain.frameworks.find import positions_now
+from detrain.frameworks.find import positions_now, settle
 from detrain.runs.records import Outcome
 from detrain.runtime.advance import advancing
 from detrain.runtime.attempt import Attempt, Opening
@@ -86,6 +86,8 @@ class Session:
         self._ended: Level | None = None
         self._free: Level | None = None
         self._final = ""
+        self._is_fresh = False
+        """Whether the first iteration after a resume is under way."""
         self._taking = Taking(self.attempt, self._states, self._saving, self._habits, opening.owns)
         self._taking.always_audits = options.audit
         self._known = self._taking.known
@@ -348,6 +350,9 @@ class Session:
             self._unwind(level)
             self._settle()
         if level.under_way:
+            if self._is_fresh:
+                self._is_fresh = False
+                settle()
             self._finish_iteration(level)
             level.iteration += 1
         if self._rebuild is not None:
@@ -480,16 +485,18 @@ class Session:
     def _put_back(self, level: Level, saved: SavedLevel) -> None:
         """Give the program the state at the head of this loop; go live if it is the innermost."""
         assert self._rebuild is not None
-        self._states.put_back(level, saved.state)
+        is_innermost = self._rebuild.is_innermost()
+        self._states.put_back(level, saved.state, for_good=is_innermost)
         level.head, level.opaque = saved.state, self._states.opaque_in(saved.state)
         self.attempt.feed(saved.observed)
-        if self._rebuild.enter(saved):
+        self._rebuild.enter(saved)
+        if is_innermost:
             self._go_live()
 
     def _go_live(self) -> None:
         assert self._rebuild is not None
         manifest, self._rebuild = self._rebuild.manifest, None
-        self.step, self._values = manifest.step, {}
+        self.step, self._values, self._is_fresh = manifest.step, {}, True
         self.attempt.go_live(manifest)
         self.attempt.verified.clear()
         self._saving.resumed(manifest)

@@ -333,8 +333,11 @@ class States:
             return False
         return {without_elements(name) for name in captured if "/" in name} <= set(places)
 
-    def put_back(self, level: Level, saved: SavedState) -> None:
-        """Give the program the state that it had at this loop."""
+    def put_back(self, level: Level, saved: SavedState, *, for_good: bool = False) -> None:
+        """Give the program the state that it had at this loop.
+
+        If it is `for_good`, nothing is restored after it: the files are not read any more.
+        """
         arrays = self._verified.get(saved.file) or verified_arrays(self._store, saved)
         level.habits.present = level.habits.present or self._returning.present(saved.tree)
         roots = Roots.of(level, self._owns)
@@ -369,6 +372,7 @@ class States:
             self._say,
             saved.rebuilt,
             self._owns,
+            may_lodge=for_good,
         )
         for name, value in roots.objects.items():
             if found[name] is not value:

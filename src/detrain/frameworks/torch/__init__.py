@@ -1,7 +1,8 @@
 """PyTorch: tensors, generators and loaders. The only place that imports torch.
 
 `tensors` copies and fills, `generators` positions, `loader` makes loaders skip by index,
-`gradients` watches that they are cleared; here they are one adapter.
+`lodging` spares the program the wait for a copy, `gradients` watches that they are cleared; here
+they are one adapter.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from detrain import rng
 from detrain.frameworks.torch import following, generators, glances, graphs, loader, tensors
 from detrain.frameworks.torch.gradients import GradientWatch
 from detrain.frameworks.torch.guards import GUARDS
+from detrain.frameworks.torch.lodging import LODGING
 from detrain.frameworks.torch.still import StillTensors, is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from detrain.frameworks.base import ArrayView, Follower, LiveLeaf, Still
+    from detrain.frameworks.base import ArrayView, Filled, Follower, LiveLeaf, Still
     from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
@@ -86,6 +88,7 @@ class Torch:
     def release(self) -> None:
         """Put the program's own choices back."""
         loader.uninstall()
+        LODGING.settle()
         GUARDS.step_aside()
         if self._before is not None:
             enabled, warn_only, fill = self._before
@@ -275,11 +278,31 @@ class Torch:
         """Fill a tensor in place."""
         tensors.fill(obj, facts, data)
 
+    def fill_all(self, arrays: Sequence[Filled]) -> None:
+        """Fill tensors in place."""
+        tensors.fill_all(arrays)
+
     def create(
         self, kind: type[Any], facts: ArrayFacts, data: memoryview, shared: Any | None
     ) -> Any:
         """Make a tensor."""
         return tensors.create(kind, facts, data, shared)
+
+    def new_with(
+        self, kind: type[Any], facts: ArrayFacts, data: memoryview, *, may_lodge: bool
+    ) -> Any | None:
+        """A small tensor in memory of its own, a large one in that of `data`."""
+        if tensors.is_small(data):
+            return tensors.new_small(kind, facts, data)
+        return LODGING.lodge(kind, facts, data) if may_lodge else None
+
+    def move_in(self, objects: Iterable[Any]) -> list[Callable[[], None]]:
+        """What optimizers keep moves while the program goes on, until its next update."""
+        return LODGING.move_in(objects)
+
+    def settle(self) -> None:
+        """All lodged tensors have moved."""
+        LODGING.settle()
 
     def set_field(self, obj: Any, name: str, value: Any) -> None:
         """Put back a gradient or an attribute."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from detrain.frameworks.base import LiveLeaf
 
-__all__ = ["StillTensors", "is_compiled"]
+__all__ = ["StillTensors", "is_alone", "is_compiled", "kept_by_optimizers"]
 
 _LARGE = 64 * 1024
 """Bytes: smaller ones are copied at once, which costs no more than to watch them."""
@@ -107,6 +107,12 @@ class StillTensors:
         self._storages = []
 
 
+def is_alone(tensor: torch.Tensor, *, can_resize: bool = True) -> bool:
+    """Whether nothing but this tensor looks into its memory, as far as torch and Python know."""
+    looking, holding, _, is_shared = _ALONE
+    return _look([tensor]).looks[0] == (looking, holding, can_resize, is_shared)
+
+
 def is_compiled() -> bool:
     """Whether anything was compiled: a hook on its update may compile it anew."""
     compiler = sys.modules.get("torch._dynamo.utils")
@@ -115,7 +121,7 @@ def is_compiled() -> bool:
 
 def _candidates(leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> list[LiveLeaf]:
     """Large parameters, and what optimizers keep of them, that lie in C order."""
-    kept = _kept_by_optimizers(objects)
+    kept = kept_by_optimizers(objects)
     return [
         leaf
         for leaf in leaves
@@ -131,7 +137,7 @@ def _candidates(leaves: Iterable[LiveLeaf], objects: Iterable[Any]) -> list[Live
     ]
 
 
-def _kept_by_optimizers(objects: Iterable[Any]) -> set[int]:
+def kept_by_optimizers(objects: Iterable[Any]) -> set[int]:
     """The ids of what optimizers keep of their parameters."""
     optimizers = [obj for obj in objects if isinstance(obj, torch.optim.Optimizer)]
     states = [each for optimizer in optimizers for each in optimizer.state.values()]

@@ -18,8 +18,9 @@ from detrain.frameworks.find import memory_at
 from detrain.frameworks.torch.gradients import gradient_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from detrain.frameworks.base import Filled
     from detrain.state import ArrayFacts
 
 __all__ = [
@@ -29,6 +30,10 @@ __all__ = [
     "create",
     "decompose",
     "fill",
+    "fill_all",
+    "is_small",
+    "looking_into",
+    "new_small",
     "plain",
     "view",
 ]
@@ -128,6 +133,24 @@ def fill(tensor: torch.Tensor, facts: ArrayFacts, data: memoryview) -> None:
     """Write into the tensor's own memory, or give it new memory where the layout is another."""
     if not _fill_small(tensor, facts, data):
         _copy_in(tensor, facts, data)
+    _set_flags(tensor, facts)
+
+
+def fill_all(arrays: Sequence[Filled]) -> None:
+    """Fill tensors, all those that keep their layout in one call: nothing of Python in between."""
+    kept = [each for each in arrays if _keeps_layout(each.array, each.facts)]
+    with torch.no_grad():
+        torch._foreach_copy_(
+            [each.array.detach() for each in kept], [_source(*each[1:]) for each in kept]
+        )
+    for each in kept:
+        _set_flags(each.array, each.facts)
+    for each in arrays:
+        if not _keeps_layout(each.array, each.facts):
+            fill(*each)
+
+
+def _set_flags(tensor: torch.Tensor, facts: ArrayFacts) -> None:
     if not tensor.is_leaf:
         return
     if tensor.requires_grad != facts.requires_grad:
@@ -138,8 +161,10 @@ def fill(tensor: torch.Tensor, facts: ArrayFacts, data: memoryview) -> None:
 
 def _fill_small(tensor: torch.Tensor, facts: ArrayFacts, data: memoryview) -> bool:
     """Write a few bytes past torch, which takes ten times as long; False if that can't be done."""
+    if not is_small(data):
+        return False
     size, place = len(data), address(tensor)
-    if not 0 < size < _SMALL or not place or size != tensor.nbytes or tensor.is_inference():
+    if not place or size != tensor.nbytes or tensor.is_inference():
         return False
     if facts.strides is not None or tuple(tensor.shape) != facts.shape:
         return False
@@ -151,11 +176,15 @@ def _fill_small(tensor: torch.Tensor, facts: ArrayFacts, data: memoryview) -> bo
 def _copy_in(tensor: torch.Tensor, facts: ArrayFacts, data: memoryview) -> None:
     with torch.no_grad():
         source = _source(facts, data)
-        found = None if tensor.is_contiguous() else tensor.stride()
-        if tuple(tensor.shape) == facts.shape and found == facts.strides:
+        if _keeps_layout(tensor, facts):
             tensor.detach().copy_(source)
         else:
             tensor.data = _allocate(facts, str(tensor.device)).copy_(source)
+
+
+def _keeps_layout(tensor: torch.Tensor, facts: ArrayFacts) -> bool:
+    found = None if tensor.is_contiguous() else tensor.stride()
+    return tuple(tensor.shape) == facts.shape and found == facts.strides
 
 
 def create(
@@ -171,6 +200,34 @@ def create(
             made = torch.empty(0, dtype=_dtype(facts), device=shared.device)
             _check_fits(facts, made.element_size(), shared.untyped_storage().nbytes())
             made.set_(shared.untyped_storage(), facts.offset, facts.shape, strides)
+    return _of_kind(kind, made, facts)
+
+
+def is_small(data: memoryview) -> bool:
+    """Whether torch takes longer for asking than for copying."""
+    return 0 < len(data) < _SMALL
+
+
+def new_small(kind: type[Any], facts: ArrayFacts, data: memoryview) -> torch.Tensor | None:
+    """A new tensor with that content; None if its memory or its layout is not just its own."""
+    if facts.storage_bytes or facts.strides is not None or facts.device != "cpu":
+        return None
+    _check_bytes(facts, data)
+    with torch.no_grad():
+        return _of_kind(kind, _source(facts, data).clone(), facts)
+
+
+def looking_into(kind: type[Any], facts: ArrayFacts, data: memoryview) -> torch.Tensor:
+    """A new tensor in the memory of `data`, which has its content already."""
+    _check_bytes(facts, data)
+    memory = torch.frombuffer(data, dtype=torch.uint8).untyped_storage()
+    made = torch.empty(0, dtype=_dtype(facts))  # not a view, which would keep what it is one of
+    with torch.no_grad():
+        made.set_(memory, 0, facts.shape, _contiguous(facts.shape))
+    return _of_kind(kind, made, facts)
+
+
+def _of_kind(kind: type[Any], made: torch.Tensor, facts: ArrayFacts) -> torch.Tensor:
     if issubclass(kind, torch.nn.Parameter | torch.nn.Buffer):
         # Subclasses keep their class without their constructor being run.
         return torch.Tensor._make_subclass(kind, made, facts.requires_grad)

@@ -1,0 +1,148 @@
+"""Tensors that lie in the memory of a checkpoint's file, until they have moved to their own.
+
+What an optimizer keeps is made by its first step, so it is not there yet when a rebuilt program
+gets its state back. To copy it would have the program wait for most of a checkpoint's bytes, which
+it needs no earlier than at its next update. So these tensors are *lodged*: they look into the pages
+of the file, mapped privately, and are right from the beginning. While the program goes on, a thread
+copies them; before anything could change one of them (`guards`), they get their copies.
+
+A tensor that something else looks into by then stays where it is, which is right as well: a write
+to a private page never reaches the file. One that was changed all the same is copied anew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from detrain.frameworks.beside import WORTH_A_THREAD
+from detrain.frameworks.torch import tensors
+from detrain.frameworks.torch.guards import GUARDS
+from detrain.frameworks.torch.still import is_alone, is_compiled, kept_by_optimizers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from detrain.state import ArrayFacts
+
+__all__ = ["LODGING", "may_compile"]
+
+_ALIGNED = 64
+"""Bytes at whose multiples torch lays its own tensors."""
+
+_plain_data: Any = torch._C.TensorBase.data
+"""Not the one that is guarded: that would have itself wait."""
+
+
+class _Lodger:
+    """A tensor, as it was when it was restored, and memory of its own that it will move to."""
+
+    def __init__(self, tensor: torch.Tensor, data: memoryview) -> None:
+        self.tensor, self.address = tensor, tensor.data_ptr()
+        self._data = data  # so that it stays while it is read, whatever becomes of the tensor
+        self._version = -1
+
+    def prepare(self) -> None:
+        """Take memory. On the program's thread: what it has freed is there already."""
+        self._own = torch.empty(self.tensor.shape, dtype=self.tensor.dtype)
+        self._target = self._own.data_ptr()
+
+    def copy(self) -> None:
+        """Copy it, while the interpreter is free. Any thread may do that."""
+        self._version = self.tensor._version
+        ctypes.memmove(self._target, self.address, self.tensor.nbytes)
+
+    def move(self) -> None:
+        """Have it in memory of its own, unless something else looks into the one that it is in."""
+        if not is_alone(self.tensor, can_resize=False):
+            return
+        if self.is_changed():
+            self.copy()
+        _plain_data.__set__(self.tensor, self._own)
+
+    def is_changed(self) -> bool:
+        """Whether it is not as it was when it was copied, or was not copied."""
+        return self.tensor._version != self._version
+
+
+class Lodging:
+    """The lodged tensors of this process. One run is at work in it at a time."""
+
+    def __init__(self) -> None:
+        self._lodgers: dict[int, _Lodger] = {}
+        """By their addresses: two of one content may have come in one memory."""
+        self._thread: threading.Thread | None = None
+        self._lock, self._owner = threading.RLock(), 0
+
+    def lodge(self, kind: type[Any], facts: ArrayFacts, data: memoryview) -> torch.Tensor | None:
+        """A tensor in that memory; None if it has to be made and filled."""
+        is_large = len(data) >= WORTH_A_THREAD
+        if not is_large or data.readonly or facts.device != "cpu" or facts.strides or facts.offset:
+            return None
+        # A guard in the way of a compiler may have it compile something else.
+        if facts.storage_bytes or may_compile() or is_compiled():
+            return None
+        made = tensors.looking_into(kind, facts, data)
+        lodger = _Lodger(made, data)
+        if lodger.address % _ALIGNED or lodger.address in self._lodgers:
+            return None
+        self._lodgers[lodger.address] = lodger
+        return made
+
+    def move_in(self, objects: Iterable[Any]) -> list[Callable[[], None]]:
+        """Have what optimizers keep move while the program goes on; gives what moves the others."""
+        lodgers, kept = self._lodgers.values(), kept_by_optimizers(objects)
+        for each in lodgers:
+            each.prepare()
+        others = [each.move for each in lodgers if id(each.tensor) not in kept]
+        self._lodgers = {each.address: each for each in lodgers if id(each.tensor) in kept}
+        if self._lodgers:
+            self._owner = os.getpid()
+            GUARDS.begin(frozenset(self._lodgers), self.settle)
+            self._thread = threading.Thread(
+                target=self._copy, args=([*self._lodgers.values()],), daemon=True
+            )
+            self._thread.start()
+        return others
+
+    def settle(self) -> None:
+        """Wait for the copies, and give them to the tensors. Any thread may call it."""
+        if not self._lodgers or os.getpid() != self._owner:
+            return  # a child that was forked meanwhile has pages of its own
+        with self._lock:
+            if self._thread is None:
+                return
+            self._thread.join()
+            for each in self._lodgers.values():
+                each.move()
+            self._thread, self._lodgers = None, {}
+            GUARDS.end()
+
+    def wait(self) -> None:
+        """Have no thread: the process is about to be forked."""
+        thread = self._thread
+        if thread is not None and os.getpid() == self._owner:
+            thread.join()
+
+    def _copy(self, lodgers: Iterable[_Lodger]) -> None:
+        for each in lodgers:
+            each.copy()
+
+
+def may_compile() -> bool:
+    """Whether the program has asked for something to be compiled, be it later."""
+    asked = sys.modules.get("torch._dynamo.eval_frame")
+    if asked is None:
+        return False
+    backends = getattr(asked, "cached_backends", None)
+    return backends is None or any(map(callable, backends.values()))
+
+
+LODGING = Lodging()
+
+os.register_at_fork(before=LODGING.wait)
