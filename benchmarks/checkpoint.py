@@ -20,8 +20,9 @@ rounds; figures are medians over rounds. Each block is compared with plain ones 
   for the checkpoint before, in the head of the loop, before an update that waits for the copy.
 - *durable*: from the moment whose state is saved until a crash can't lose it any more. For DETrain
   that includes the iteration which confirms the checkpoint.
-- *CPU*: seconds of the processor per checkpoint: of all threads but the one that trains, and of
-  that one while it stands still. What a process of its own takes (DCP) is not in it.
+- *CPU*: seconds of the processor per checkpoint: of all threads but the one that trains, beyond
+  what they take in plain steps, and of that one while it stands still. What a process of its own
+  takes (DCP) is not in it.
 - *more CPU*: what the whole process takes per checkpoint beyond plain steps, reckoned as *lost* is:
   with what training takes longer because its data is less in the caches, and less exact.
 - *restore*: from a file to a model and an optimizer with that state, digests verified by DETrain.
@@ -556,6 +557,7 @@ class Compared:
     seconds: float
     """Of a plain step."""
     cpu: float
+    aside: float
 
     @property
     def lost(self) -> float:
@@ -563,7 +565,8 @@ class Compared:
 
     @property
     def cpu_of_a_save(self) -> float:
-        return middle(self.block.used) + self.block.aside * self._steps_per_save
+        aside = max(self.block.aside - self.aside, 0.0)
+        return middle(self.block.used) + aside * self._steps_per_save
 
     @property
     def more_cpu_of_a_save(self) -> float:
@@ -592,6 +595,7 @@ def measure(
                 block,
                 block.undisturbed or (before.seconds + after.seconds) / 2,
                 (before.cpu + after.cpu) / 2,
+                (before.aside + after.aside) / 2,
             )
             before = after
             if number:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PAGE", "WINDOW", "Arena", "Once", "Turn", "address_of"]
+__all__ = ["PAGE", "WINDOW", "Arena", "Once", "Places", "Turn", "address_of"]
 
 PAGE = mmap.PAGESIZE
 
@@ -30,6 +30,12 @@ WINDOW = 4 << 20
 
 _PLACES = 8
 """Windows for the thread that writes, at the most."""
+
+_SLOW = 3.0
+"""How many times as long as the fastest copy one takes into a place that is in another cache."""
+
+_TRIAL = 64
+"""Copies after which it is tried whether that is still so; twice as many after each time it is."""
 
 _SMALL = 256 * 1024
 """Bytes: less than this is not worth a map of its own."""
@@ -75,13 +81,47 @@ class Once:
             self._lock.release()
 
 
+class Places:
+    """Which of some places is filled next: the same again, or the one left alone for longest.
+
+    The same one is in the cache already, and so the fastest. But one that was just written may be
+    in the cache of another processor, one that serves the disk, and to fill it again takes up to
+    six times as long then. That shows, and changes now and then.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count, self._now = count, 0
+        self._fastest = float("inf")
+        self._left = 0
+        """How many copies it still goes round for."""
+        self._patience = _TRIAL
+
+    def next(self) -> int:
+        """The place to be filled."""
+        if self._left:
+            self._now = (self._now + 1) % self._count
+        return self._now
+
+    def filled(self, seconds: float) -> None:
+        """It took so long."""
+        self._fastest = min(self._fastest, seconds)
+        if self._left:
+            self._left -= 1
+        elif seconds > _SLOW * self._fastest:
+            self._left, self._patience = self._patience, 2 * self._patience
+        else:
+            self._patience = _TRIAL
+
+
 class Turn:
     """The use of a block by one snapshot. `wait` until it may be filled, then `done` with it."""
 
-    def __init__(self, memory: memoryview, before: Once | None, room: memoryview) -> None:
+    def __init__(
+        self, memory: memoryview, before: Once | None, room: memoryview, places: Places
+    ) -> None:
         self.memory = memory
-        self.room = room
-        """Some windows beside it, for the thread that writes."""
+        self.room, self.places = room, places
+        """Some windows beside it, for the thread that writes, and which of them is next."""
         self._before, self._done = before, Once()
 
     def wait(self) -> None:
@@ -107,7 +147,7 @@ class Arena:
         self._cut: memoryview = memoryview(bytearray())
         self._turn: Turn | None = None
         self._free: list[memoryview] = []
-        self._room = memoryview(bytearray())
+        self._room, self._places = memoryview(bytearray()), Places(1)
 
     def turn(self, nbytes: int) -> Turn:
         """The block for the state at a cut, for the next to come.
@@ -126,7 +166,8 @@ class Arena:
             if len(self._room) < places * WINDOW:
                 self._room = _mapped(places * WINDOW)
                 self._room[::PAGE] = bytes(len(self._room) // PAGE)  # so that none is fresh
-            self._turn = Turn(self._cut[:nbytes], before, self._room)
+                self._places = Places(places)
+            self._turn = Turn(self._cut[:nbytes], before, self._room, self._places)
             return self._turn
 
     def block(self, nbytes: int) -> tuple[memoryview, Callable[[], None]]:

@@ -67,7 +67,7 @@ class Copying:
     def __init__(self, row: Row, turn: Turn, pace: Pace | None = None) -> None:
         self._turn, self._pace = turn, pace or Pace()
         self.left, self.index = row.left, row.index
-        self._windows = Windows(row, turn.memory, turn.room)
+        self._windows = Windows(row, turn.memory, turn.room, turn.places)
         self._started = False
         self._starting = threading.Lock()
         self._began = 0.0

@@ -6,8 +6,7 @@ takes less of the memory's time, which the program needs too, than a copy of eve
 no faster than the disk. The one that copies comes from the back, into the block, when there
 is no more time to be lost.
 
-The room has several places (`Places`), because one that was just written may be in the cache of
-another processor, one that serves the disk. To fill it again takes up to six times as long then.
+The room has several places, one of which is filled each time (`buffers.Places`).
 """
 
 from __future__ import annotations
@@ -26,7 +25,9 @@ from detrain.checkpoint.buffers import WINDOW, address_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Abandoned", "Late", "Places", "Row", "Windows"]
+    from detrain.checkpoint.buffers import Places
+
+__all__ = ["Abandoned", "Late", "Row", "Windows"]
 
 
 class Abandoned(Exception):
@@ -57,37 +58,12 @@ class Row:
         return self.starts[-1]
 
 
-class Places:
-    """Which of some places is filled next: the same again, or one that was left alone for longest.
-
-    The third time it is another one; what the second and the third take tells what is better.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._count, self._now = count, 0
-        self._spent: list[float] = []
-        self._goes_round = False
-
-    def next(self) -> int:
-        """The place to be filled."""
-        if self._goes_round or len(self._spent) == 2:
-            self._now = (self._now + 1) % self._count
-        return self._now
-
-    def filled(self, seconds: float) -> None:
-        """It took so long."""
-        if len(self._spent) < 3:
-            self._spent.append(seconds)
-            if len(self._spent) == 3:
-                _, again, another = self._spent
-                self._goes_round = again > 2 * another
-
-
 class Windows:
     """A row from the beginning of a block on. For two threads."""
 
-    def __init__(self, row: Row, block: memoryview, room: memoryview) -> None:
-        self._arrays, self._starts, self._block, self._room = row.arrays, row.starts, block, room
+    def __init__(self, row: Row, block: memoryview, room: memoryview, places: Places) -> None:
+        self._arrays, self._starts, self._block = row.arrays, row.starts, block
+        self._room, self._places = room, places
         count = -(-row.nbytes // WINDOW)
         self._end = row.starts[row.passing]
         # A window with something else in it as well is needed in the block.
@@ -168,14 +144,15 @@ class Windows:
 
         `Abandoned` if there won't be all.
         """
-        running, places = xxhash.xxh3_128(), Places(len(self._room) // WINDOW)
+        running, places = xxhash.xxh3_128(), self._places
         for number in range(-(-self._end // WINDOW)):
             start, stop = number * WINDOW, min((number + 1) * WINDOW, self._end)
             if self._comes_first(number):
                 piece = self._room[places.next() * WINDOW :][: stop - start]
                 began = thread_time()
                 self._copy(number, address_of(piece))
-                places.filled(thread_time() - began)
+                if len(piece) == WINDOW:
+                    places.filled(thread_time() - began)
                 self._has_passed()
             else:
                 piece = self._block[start:stop]
