@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from detrain.capture.content import digest_live
+from detrain.capture.filling import Filling
 from detrain.capture.forms import FORMS
 from detrain.capture.objects import NAMED, name_of
 from detrain.capture.own import not_a_library
 from detrain.capture.sound import Fence, check_tree
+from detrain.capture.told import checked, told
 from detrain.errors import DamagedCheckpoint, DetrainError, ResumeMismatch
 from detrain.frameworks import find
-from detrain.frameworks.beside import Beside, beside
+from detrain.frameworks.beside import beside
 from detrain.state import PLAIN, ArrayFacts, Node, Ref, StateTree, decode_scalar
 
 if TYPE_CHECKING:
@@ -33,11 +34,6 @@ if TYPE_CHECKING:
     from detrain.frameworks.base import Filled, Framework
 
 __all__ = ["Restore", "restore"]
-
-_Value = TypeVar("_Value")
-
-_BATCH = 128 << 20
-"""Bytes of arrays that are filled in one go."""
 
 
 def restore(
@@ -62,9 +58,7 @@ def restore(
     """
     check_tree(tree, FORMS, "the state of a checkpoint")
     restoring = Restore(tree, data, note, rebuilt or {}, Fence(owns), may_lodge=may_lodge)
-    return restoring.checked(
-        tree.paths[0] if tree.paths else "", lambda: restoring.run(live, optional)
-    )
+    return checked(tree.paths[0] if tree.paths else "", lambda: restoring.run(live, optional))
 
 
 class Restore:
@@ -99,22 +93,18 @@ class Restore:
         self._may_lodge = may_lodge
         self._complete: set[str] = set()
         """The leaves of arrays that were made with their content in them."""
-        self._batches: dict[str, list[tuple[Filled, str]]] = {}
-        """Arrays that are to be filled, by framework, with their paths."""
-        self._waiting = 0
-        """Their bytes."""
-        self._beside = Beside()
+        self._filling = Filling()
 
     def run(self, live: Mapping[str, Any], optional: Callable[[str], bool]) -> dict[str, Any]:
         """Match, then fill."""
         try:
             found = self._run(live, optional)
-            self._finish()
+            self._filling.finish()
             for framework in self._frameworks.values() if self._may_lodge else ():
                 beside(framework.move_in(self._made.values()))
             return found
         finally:
-            self._beside.stop()
+            self._filling.stop()
 
     def _run(self, live: Mapping[str, Any], optional: Callable[[str], bool]) -> dict[str, Any]:
         for name, ref in self._tree.rebuilt:
@@ -131,7 +121,7 @@ class Restore:
             self._sharing.setdefault(facts.storage, self._live[index])
         for index in arrays:
             self.get(index)  # large ones are filled beside all that follows
-        self._fill_batches()
+        self._filling.begin()
         found = {}
         for name, ref in self._tree.roots:
             try:
@@ -147,23 +137,8 @@ class Restore:
         return found
 
     def aside(self, framework: Framework, filled: Filled, path: str) -> None:
-        """Fill an array beside all else: to copy a large one takes no more than memory."""
-        self._batches.setdefault(framework.name, []).append((filled, path))
-        self._waiting += len(filled.data)
-        if self._waiting >= _BATCH:
-            self._fill_batches()
-
-    def _fill_batches(self) -> None:
-        batches, self._batches, self._waiting = self._batches, {}, 0
-        for name, batch in batches.items():
-            self._beside.add(partial(self._fill_batch, self._frameworks[name], batch))
-
-    def _fill_batch(self, framework: Framework, batch: Iterable[tuple[Filled, str]]) -> None:
-        try:
-            framework.fill_all([filled for filled, _ in batch])
-        except Exception:  # which of them it was is told by doing them one by one
-            for filled, path in batch:
-                self.checked(path, partial(framework.fill, *filled))
+        """Fill a large array beside all else."""
+        self._filling.add(framework, filled, path)
 
     def get(self, ref: Ref) -> Any:
         """The object that a reference stands for; it may be filled only later."""
@@ -183,7 +158,7 @@ class Restore:
         self._under_way.add(ref)
         try:
             keep = live is not _NONE and (form.mutable or self._is_same(form, node, live, path))
-            made = live if keep else self.checked(path, lambda: form.make(node, self, path))
+            made = live if keep else checked(path, lambda: form.make(node, self, path))
         finally:
             self._under_way.discard(ref)  # another root may ask for it again
         self._made[ref] = made
@@ -205,12 +180,7 @@ class Restore:
                 self._fill(at)
                 node = self._tree.nodes[at]
                 todo += [*node.items, *node.keys, *(child for _, child in node.fields)]
-        self._finish()
-
-    def _finish(self) -> None:
-        """Have all arrays filled that were met so far."""
-        self._fill_batches()
-        self._beside.finish()
+        self._filling.finish()
 
     def data(self, facts: ArrayFacts) -> memoryview:
         """The bytes of an array."""
@@ -393,28 +363,13 @@ class Restore:
             node, path = self._tree.nodes[ref], self._tree.paths[ref]
             try:
                 FORMS[node.form].fill(node, self._made[ref], self, path)
+            except DetrainError:
+                raise
             except Exception as error:
-                raise self._told(path, error) from error
+                raise told(path, error) from error
 
     def _is_same(self, form: Form, node: Node, live: Any, path: str) -> bool:
-        return bool(self.checked(path, lambda: form.same(node, live, self, path)))
-
-    def checked(self, path: str, action: Callable[[], _Value]) -> _Value:
-        """Do it, and name the place if the program's own classes don't go along."""
-        try:
-            return action()
-        except Exception as error:
-            raise self._told(path, error) from error
-
-    def _told(self, path: str, error: Exception) -> DetrainError:
-        if isinstance(error, DetrainError):
-            return error
-        return ResumeMismatch(
-            path,
-            "to restore it from the checkpoint",
-            f"{type(error).__name__}: {error}",
-            "Give it a state_dict, or keep it where the loop does not reach it",
-        )
+        return bool(checked(path, lambda: form.same(node, live, self, path)))
 
 
 _NONE = object()

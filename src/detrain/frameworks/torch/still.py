@@ -141,7 +141,7 @@ def kept_by_optimizers(objects: Iterable[Any]) -> set[int]:
     """The ids of what optimizers keep of their parameters."""
     optimizers = [obj for obj in objects if isinstance(obj, torch.optim.Optimizer)]
     states = [each for optimizer in optimizers for each in optimizer.state.values()]
-    return {id(value) for each in states for value in each.values()}
+    return {id(value) for each in states if isinstance(each, dict) for value in each.values()}
 
 
 def _users(objects: Iterable[Any]) -> dict[int, list[torch.Tensor]]:
