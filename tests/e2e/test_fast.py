@@ -107,7 +107,7 @@ def test_what_was_copied_meanwhile_is_the_state_of_the_cut(runner, tmp_path, nam
 
 def test_killed_at_any_moment(runner, tmp_path):
     """The kill comes while something is being copied or written, not at a point of ours."""
-    script = written(tmp_path, "torch.set_num_threads(1)", steps=400)
+    script = written(tmp_path, "torch.set_num_threads(1)", steps=1200)
     assert runner.run(script, "whole", "--save-every", "never", *EVERY[2:]).code == 0
     seconds = [0.7, 1.1, 0.9, 1.3]
     for after in seconds:
