@@ -237,6 +237,15 @@ def test_an_alias_stays_one(checkpoint):
     assert checkpoint[1].exists()
 
 
+def test_a_tensor_that_has_left_past_the_guards_is_left_alone(checkpoint):
+    program = restored(*checkpoint, may_lodge=True)
+    elsewhere = torch.from_numpy(np.full((SIDE, SIDE), 5, np.float32))  # can't be resized either
+    torch.ops.aten.set_(program.moment, elsewhere)
+    del elsewhere  # so that nothing but the moment looks into that memory
+    find.settle()
+    assert bool((program.moment == 5).all())
+
+
 def test_arrays_of_one_content_get_memories_of_their_own(tmp_path):
     one = torch.optim.SGD([torch.nn.Parameter(torch.ones(SIDE, SIDE)) for _ in range(2)], lr=0.1)
     for parameter in one.param_groups[0]["params"]:

@@ -36,7 +36,8 @@ _ALIGNED = 64
 """Bytes at whose multiples torch lays its own tensors."""
 
 _plain_data: Any = torch._C.TensorBase.data
-"""Not the one that is guarded: that would have itself wait."""
+_plain_address: Any = torch._C.TensorBase.data_ptr
+"""Not those that are guarded: they would have themselves wait."""
 
 
 class _Lodger:
@@ -55,11 +56,12 @@ class _Lodger:
     def copy(self) -> None:
         """Copy it, while the interpreter is free. Any thread may do that."""
         self._version = self.tensor._version
-        ctypes.memmove(self._target, self.address, self.tensor.nbytes)
+        ctypes.memmove(self._target, self.address, self._own.nbytes)
 
     def move(self) -> None:
-        """Have it in memory of its own, unless something else looks into the one that it is in."""
-        if not is_alone(self.tensor, can_resize=False):
+        """Have it in memory of its own, unless it has left or is looked into by others."""
+        left = _plain_address(self.tensor) != self.address
+        if left or not is_alone(self.tensor, can_resize=False):
             return
         if self.is_changed():
             self.copy()
