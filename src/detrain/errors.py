@@ -12,6 +12,7 @@
     ├── Unwritable            a file of the run can't be written         → make room, run it again
     ├── ResumeMismatch        the re-executed program took another way   → make it deterministic
     └── DamagedCheckpoint     a file is missing, torn, altered           → an older one is used
+        ├── DamageFoundLate   the program had gone on from it by then    → run it again
         └── NewerFormat       written by a newer DETrain                 → upgrade
 
 A message says what happened, where, what was expected and found, and what to do next; the same
@@ -21,6 +22,7 @@ facts are attributes. Nothing else belongs here.
 from __future__ import annotations
 
 __all__ = [
+    "DamageFoundLate",
     "DamagedCheckpoint",
     "DetrainError",
     "ForeignFiles",
@@ -150,6 +152,10 @@ class DamagedCheckpoint(DetrainError):
     def __init__(self, file: str, reason: str) -> None:
         self.file, self.reason = file, reason
         super().__init__(f"{file}: {reason}")
+
+
+class DamageFoundLate(DamagedCheckpoint):
+    """A checkpoint that a program has gone on from is altered, in what it has not used so far."""
 
 
 class NewerFormat(DamagedCheckpoint):

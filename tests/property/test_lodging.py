@@ -11,6 +11,7 @@ import os
 import pickle
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ import detrain
 from detrain.capture.restore import restore
 from detrain.checkpoint.format import ArrayBytes, encode_header, read_arrays
 from detrain.frameworks import find
+from detrain.frameworks.base import Mapped
 from detrain.frameworks.torch import lodging
 from detrain.frameworks.torch.guards import GUARDS
 from detrain.frameworks.torch.lodging import LODGING, Lodging
@@ -51,8 +53,18 @@ def rebuilt(**options):
 def restored(tree, path, *, may_lodge, **options):
     program = rebuilt(**options)
     arrays = read_arrays(path)
-    restore(tree, program.roots, arrays.__getitem__, may_lodge=may_lodge)
+    mapped = lodging_in(arrays) if may_lodge else None
+    restore(tree, program.roots, arrays.__getitem__, mapped=mapped)
     return program
+
+
+def lodging_in(arrays):
+    """What gives where arrays lie, which are known to be right."""
+
+    def copied(data, into):
+        into[:] = data
+
+    return lambda name: Mapped(arrays[name], partial(copied, arrays[name]))
 
 
 def maps_of(path):
@@ -258,7 +270,7 @@ def test_arrays_of_one_content_get_memories_of_their_own(tmp_path):
     assert len(places) == 2
     arrays[places[1]] = arrays[places[0]]  # as a manifest has it that names one place twice
     again = torch.optim.SGD([torch.nn.Parameter(torch.ones(SIDE, SIDE)) for _ in range(2)], lr=0.1)
-    restore(tree, {"it": again}, arrays.__getitem__, may_lodge=True)
+    restore(tree, {"it": again}, arrays.__getitem__, mapped=lodging_in(arrays))
     first, second = (each["momentum_buffer"] for each in again.state.values())
     first.zero_()
     assert bool((second == 2).all())
@@ -271,7 +283,9 @@ def test_what_no_optimizer_keeps_has_moved_when_the_program_goes_on(tmp_path):
     path = tmp_path / "data.safetensors"
     program = type("P", (), {"roots": {"it": {"buffer": torch.arange(SIDE * SIDE)}}})()
     tree = saved(path, program)
-    found = restore(tree, {"it": {}}, read_arrays(path).__getitem__, may_lodge=True)
+    arrays = read_arrays(path)
+    found = restore(tree, {"it": {}}, arrays.__getitem__, mapped=lodging_in(arrays))
+    del arrays
     assert not is_lodged(found["it"]["buffer"], (tree, path))
     assert bool((found["it"]["buffer"] == torch.arange(SIDE * SIDE)).all())
 

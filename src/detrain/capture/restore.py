@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from detrain.capture.form import Form
-    from detrain.frameworks.base import Filled, Framework
+    from detrain.frameworks.base import Filled, Framework, Mapped
 
 __all__ = ["Restore", "restore"]
 
@@ -44,8 +44,7 @@ def restore(
     note: Callable[[str], None] = lambda _: None,
     rebuilt: Mapping[str, str] | None = None,
     owns: Callable[[str], bool] = not_a_library,
-    *,
-    may_lodge: bool = False,
+    mapped: Callable[[str], Mapped] | None = None,
 ) -> dict[str, Any]:
     """Restore what the roots reach; gives each root's object, which is the live one if it could be.
 
@@ -54,10 +53,10 @@ def restore(
     not, is left out. `note` is told what could not be restored in a way that may matter. `rebuilt`
     are the digests of arrays that are not in the data: the program must have made them again.
     `owns` says which files are the program's: what it may name is fenced in by `capture.sound`.
-    New arrays `may_lodge` in the buffers of `data` if nobody reads those any more afterwards.
+    `mapped` gives where a leaf lies: new arrays may lodge there, if nobody reads it afterwards.
     """
     check_tree(tree, FORMS, "the state of a checkpoint")
-    restoring = Restore(tree, data, note, rebuilt or {}, Fence(owns), may_lodge=may_lodge)
+    restoring = Restore(tree, data, note, rebuilt or {}, Fence(owns), mapped)
     return checked(tree.paths[0] if tree.paths else "", lambda: restoring.run(live, optional))
 
 
@@ -71,8 +70,7 @@ class Restore:
         note: Callable[[str], None],
         rebuilt: Mapping[str, str],
         fence: Fence,
-        *,
-        may_lodge: bool = False,
+        mapped: Callable[[str], Mapped] | None = None,
     ) -> None:
         self._tree, self._data, self.note, self._rebuilt = tree, data, note, rebuilt
         self._fence = fence
@@ -90,7 +88,7 @@ class Restore:
         self._late: list[tuple[int, Ref, Any]] = []
         self._anchored: list[tuple[int, Any]] = []
         """Saved objects that rebuilt ones hold, which must stay the ones that they hold."""
-        self._may_lodge = may_lodge
+        self._mapped = mapped
         self._complete: set[str] = set()
         """The leaves of arrays that were made with their content in them."""
         self._filling = Filling()
@@ -100,7 +98,7 @@ class Restore:
         try:
             found = self._run(live, optional)
             self._filling.finish()
-            for framework in self._frameworks.values() if self._may_lodge else ():
+            for framework in self._frameworks.values() if self._mapped is not None else ():
                 beside(framework.move_in(self._made.values()))
             return found
         finally:
@@ -188,7 +186,11 @@ class Restore:
 
     def new_with(self, framework: Framework, kind: type[Any], facts: ArrayFacts) -> Any | None:
         """A new array with its content in it; None if it has to be created and filled."""
-        made = framework.new_with(kind, facts, self.data(facts), may_lodge=self._may_lodge)
+        made = None
+        if self._mapped is not None:
+            made = framework.lodge(kind, facts, self._mapped(facts.leaf))
+        if made is None:
+            made = framework.new_with(kind, facts, self.data(facts))
         if made is not None:
             self._complete.add(facts.leaf)
         return made

@@ -20,9 +20,9 @@ from detrain.checkpoint.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from detrain.checkpoint.reading import verified_arrays
+from detrain.checkpoint.reading import Arrays
 from detrain.checkpoint.retention import Retention, garbage, retired
-from detrain.errors import DamagedCheckpoint
+from detrain.errors import DamagedCheckpoint, DamageFoundLate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -241,14 +241,16 @@ def load_newest(
     store: Store,
     damaged: Callable[[DamagedCheckpoint, int], None],
     check: Callable[[Manifest], None] = lambda _: None,
-    verified: dict[str, dict[str, memoryview]] | None = None,
+    opened: dict[str, Arrays] | None = None,
+    found_late: Callable[[DamageFoundLate], None] | None = None,
 ) -> Manifest | None:
     """The newest checkpoint that is good in every byte; None if there is none at all.
 
     `damaged` is told of each newer one that is not. If all are damaged that is an error: starting
     over by oneself would throw the run away. `check` raises one of what else may be wrong.
-    `verified` is given the arrays of its states, by the names of their files, so that nobody need
-    verify them again.
+    `opened` is given the arrays of its states, by the names of their files, so that nobody need
+    verify them again. If there is somebody to be told that damage was `found_late`, arrays of the
+    innermost state that a program does not need at once are verified only when they are used.
     """
     steps = manifest_steps(store)
     first: DamagedCheckpoint | None = None
@@ -256,10 +258,15 @@ def load_newest(
         try:
             manifest = read_checkpoint(store, step)
             check(manifest)
-            states = {state.file: state for state in manifest.states()}.values()
-            arrays = {state.file: verified_arrays(store, state) for state in states}
-            if verified is not None:
-                verified.update(arrays)
+            innermost = manifest.levels[-1].state
+            arrays = {
+                state.file: Arrays(
+                    store, state, found_late=found_late if state is innermost else None
+                )
+                for state in {state.file: state for state in manifest.states()}.values()
+            }
+            if opened is not None:
+                opened.update(arrays)
             return manifest
         except DamagedCheckpoint as error:
             first = first or error

@@ -140,8 +140,6 @@ def read_arrays(path: Path) -> dict[str, memoryview]:
         raise DamagedCheckpoint(str(path), f"can't be read: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedCheckpoint(str(path), f"its header is malformed: {error}") from error
-    if hasattr(mmap, "MADV_WILLNEED"):
-        mapped.madvise(mmap.MADV_WILLNEED)  # all of it will be read, from several places at once
     body = memoryview(mapped)[8 + length :]
     found, end = {}, 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):

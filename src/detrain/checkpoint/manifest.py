@@ -73,10 +73,14 @@ class SavedState(msgspec.Struct, frozen=True, omit_defaults=True):
     borrowed: dict[str, Borrowed] = {}
     packed: dict[str, Packed] = {}
 
+    def place(self, name: str) -> Borrowed:
+        """Where an array that is not packed lies."""
+        return self.borrowed.get(name) or Borrowed(self.file, self.bytes, name)
+
     def lends(self) -> dict[str, Borrowed]:
         """Where its arrays lie as they are, by their digests."""
         return {
-            digest: self.borrowed.get(name) or Borrowed(self.file, self.bytes, name)
+            digest: self.place(name)
             for name, digest in self.digests.items()
             if name not in self.packed
         }

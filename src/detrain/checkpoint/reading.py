@@ -5,21 +5,28 @@ Whoever gets an array from here has the bytes that were written, or an error tha
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import mmap
 from typing import TYPE_CHECKING
 
+import xxhash
+
+from detrain.checkpoint.buffers import PAGE, address_of
 from detrain.checkpoint.packing import unpack
-from detrain.errors import DamagedCheckpoint
+from detrain.errors import DamagedCheckpoint, DamageFoundLate
+from detrain.frameworks.base import Mapped
 from detrain.frameworks.beside import WORTH_A_THREAD, beside
-from detrain.trace.digest import digest_array
+from detrain.trace.digest import digest_array, digest_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable
 
     from detrain.checkpoint.manifest import Borrowed, Packed, SavedState
     from detrain.checkpoint.store import Store
+    from detrain.state import ArrayFacts
 
-__all__ = ["Files", "verified_arrays"]
+__all__ = ["Arrays", "Files", "verified_arrays"]
 
 
 class Files:
@@ -47,9 +54,116 @@ class Files:
         return [self.at(layer) for layer in packed.layers]
 
 
+class Arrays:
+    """The arrays of a state, each checked against its digest.
+
+    That is done at once; or, if there is somebody to be told that damage was `found_late`, only
+    when they are used, for those that a program needs no earlier than at its next update. Whatever
+    thread finds it tells.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        state: SavedState,
+        found_late: Callable[[DamageFoundLate], None] | None = None,
+    ) -> None:
+        self._store, self._state, self._found_late = store, state, found_late
+        self._arrays = _found(Files(store), state)
+        kept = _kept_of_arrays(state) & self._arrays.keys() if found_late is not None else ()
+        self._waiting = {name for name in kept if len(self._arrays[name]) >= WORTH_A_THREAD}
+        """Those that nobody has checked so far."""
+        wrong = self._verify(name for name in self._arrays if name not in self._waiting)
+        if wrong:
+            raise DamagedCheckpoint(state.file, wrong[0])
+        for node in state.tree.nodes:
+            if node.array is None or node.anchor == "dead":
+                continue
+            if node.array.leaf not in (state.rebuilt if node.anchor else self._arrays):
+                raise DamagedCheckpoint(state.file, f"array {node.array.leaf!r} is missing")
+
+    def __getitem__(self, name: str) -> memoryview:
+        if name in self._waiting:  # the others are wanted as well, then
+            waiting, self._waiting = sorted(self._waiting), set()
+            wrong = self._verify(waiting)
+            if wrong:
+                raise self._late(wrong[0])
+        return self._arrays[name]
+
+    def all(self) -> dict[str, memoryview]:
+        """All of them."""
+        return {name: self[name] for name in self._arrays}
+
+    def mapped(self, name: str) -> Mapped:
+        """Where an array lies, be it checked or not."""
+        data = self._arrays[name]
+        return Mapped(data, functools.partial(self._copy, name, data))
+
+    def _copy(self, name: str, data: memoryview, into: memoryview) -> None:
+        """Copy an array, which is checked then; `DamageFoundLate` if it is altered."""
+        if name not in self._waiting:
+            ctypes.memmove(address_of(into), address_of(data), len(data))
+            return
+        _will_be_read([data])
+        running = xxhash.xxh3_128()
+        digest_copy(running, into, address_of(data))
+        if self._wrong(name, running.hexdigest()):
+            # The program may have written to these pages, which are its own: ask the file.
+            wrong = self._wrong_in_file(name)
+            if wrong:
+                raise self._late(wrong)
+
+    def _verify(self, names: Iterable[str]) -> list[str]:
+        """What is wrong with some arrays. Large ones are read and digested side by side."""
+        digests: dict[str, str] = {}
+
+        def digest(name: str) -> None:
+            digests[name] = digest_array(self._arrays[name])
+
+        large = []
+        for name in names:
+            digests[name] = ""
+            if len(self._arrays[name]) >= WORTH_A_THREAD:
+                large.append(name)
+            else:
+                digest(name)
+        _will_be_read([self._arrays[name] for name in large])
+        beside(functools.partial(digest, name) for name in large)
+        found = (self._wrong(name, digest) for name, digest in digests.items())
+        return [wrong for wrong in found if wrong]
+
+    def _wrong(self, name: str, digest: str) -> str:
+        expected = self._state.digests[name]
+        if digest == expected:
+            return ""
+        return f"array {name!r} was altered: digest {digest}, {expected} was written"
+
+    def _wrong_in_file(self, name: str) -> str:
+        """What is wrong with an array as the file has it now."""
+        try:
+            data = Files(self._store).at(self._state.place(name))
+        except DamagedCheckpoint as error:
+            return error.reason
+        return self._wrong(name, digest_array(data))
+
+    def _late(self, wrong: str) -> DamageFoundLate:
+        error = DamageFoundLate(
+            self._state.file,
+            f"{wrong}. The program had gone on from this checkpoint before that was found, and is "
+            "ended; the same command goes on from the checkpoint before it",
+        )
+        if self._found_late is not None:
+            self._found_late(error)
+        return error
+
+
 def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
     """The arrays of a state, each checked against its digest."""
-    files = Files(store)
+    return Arrays(store, state).all()
+
+
+def _found(files: Files, state: SavedState) -> dict[str, memoryview]:
+    """The arrays of a state, as they are in its files."""
     own = files.arrays(state.file, state.bytes)
     layers = {
         each.name
@@ -63,20 +177,7 @@ def verified_arrays(store: Store, state: SavedState) -> dict[str, memoryview]:
         raise DamagedCheckpoint(state.file, f"array {odd[0]!r} is in only one of file and manifest")
     arrays = {name: own[name] for name in own if name in plain}
     arrays |= {name: files.at(place) for name, place in state.borrowed.items()}
-    arrays |= _unpacked(files, state)
-    digests = _digested(arrays)
-    for name in arrays:
-        found, expected = digests[name], state.digests[name]
-        if found != expected:
-            raise DamagedCheckpoint(
-                state.file, f"array {name!r} was altered: digest {found}, {expected} was written"
-            )
-    for node in state.tree.nodes:
-        if node.array is None or node.anchor == "dead":
-            continue
-        if node.array.leaf not in (state.rebuilt if node.anchor else arrays):
-            raise DamagedCheckpoint(state.file, f"array {node.array.leaf!r} is missing")
-    return arrays
+    return arrays | _unpacked(files, state)
 
 
 def _unpacked(files: Files, state: SavedState) -> dict[str, memoryview]:
@@ -89,18 +190,38 @@ def _unpacked(files: Files, state: SavedState) -> dict[str, memoryview]:
     return {name: found[packed] for name, packed in state.packed.items()}
 
 
-def _digested(arrays: Mapping[str, memoryview]) -> dict[str, str]:
-    """The digest of each array. Large ones are read from the disk and digested side by side."""
-    found: dict[str, str] = {}
+def _kept_of_arrays(state: SavedState) -> set[str]:
+    """Arrays that dictionaries have for arrays, which is what optimizers keep of parameters.
 
-    def digest(name: str) -> None:
-        found[name] = digest_array(arrays[name])
+    Only those that lie in a file as they will lie in memory.
+    """
+    nodes, found = state.tree.nodes, set[str]()
+    for node in nodes:
+        for key, value in zip(node.keys, node.items, strict=False):
+            if isinstance(key, int) and nodes[key].array is not None and isinstance(value, int):
+                refs = (value, *nodes[value].items)
+                arrays = [nodes[ref].array for ref in refs if isinstance(ref, int)]
+                found.update(each.leaf for each in arrays if each is not None and _is_plain(each))
+    return found - state.packed.keys()
 
-    large = []
-    for name, data in arrays.items():
-        if len(data) >= WORTH_A_THREAD:
-            large.append(functools.partial(digest, name))
+
+def _is_plain(array: ArrayFacts) -> bool:
+    """Whether an array is all of its memory, in the order of the file, on this machine's CPU."""
+    return array.device == "cpu" and not (array.strides or array.offset or array.storage_bytes)
+
+
+def _will_be_read(arrays: Iterable[memoryview]) -> None:
+    """Have the system read the pages of files that some arrays lie in, all at once."""
+    if not hasattr(mmap, "MADV_WILLNEED"):
+        return
+    spans: list[tuple[mmap.mmap, int, int]] = []
+    for data in arrays:
+        if not isinstance(data.obj, mmap.mmap):
+            continue
+        start = address_of(data) - address_of(memoryview(data.obj))
+        if spans and spans[-1][0] is data.obj and 0 <= start - spans[-1][2] <= PAGE:
+            spans[-1] = (data.obj, spans[-1][1], start + len(data))
         else:
-            digest(name)
-    beside(large)
-    return found
+            spans.append((data.obj, start, start + len(data)))
+    for mapped, start, end in spans:
+        mapped.madvise(mmap.MADV_WILLNEED, start // PAGE * PAGE, end - start // PAGE * PAGE)

@@ -163,14 +163,13 @@ def run_project(
     """Run a project's script, named as it was typed, or go on with it; gives the exit code."""
     session = open_session(wanted, options, project.owns, world=True, plan=plan)
     error = execute(session, project, script, wanted.argv, plan)
-    status, code, trace = ending(error)
     try:
-        close_session(session, status, code, trace)
+        close_session(session, *ending(error))
     except DetrainError as late:
         print(f"detrain: {late}", file=sys.stderr)
-        status, code = "failed", 1
-    session.notices.say(_farewell(status, session.step, session.folder.name))
-    return code
+    ended = session.outcome
+    session.notices.say(_farewell(ended.status, ended.steps, session.folder.name))
+    return ended.exit_code
 
 
 def fix_hash_seed() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from detrain.frameworks.base import Filled, Glance, LiveLeaf, Still
+    from detrain.frameworks.base import Filled, Glance, LiveLeaf, Mapped, Still
     from detrain.rng import Fill
     from detrain.state import ArrayFacts
 
@@ -102,10 +102,12 @@ class Bare:
         for each in arrays:
             self.fill(*each)
 
-    def new_with(
-        self, kind: type[Any], facts: ArrayFacts, data: memoryview, *, may_lodge: bool
-    ) -> Any | None:
+    def new_with(self, kind: type[Any], facts: ArrayFacts, data: memoryview) -> Any | None:
         """Arrays are created, then filled."""
+        return None
+
+    def lodge(self, kind: type[Any], facts: ArrayFacts, mapped: Mapped) -> Any | None:
+        """All arrays have memory of their own."""
         return None
 
     def move_in(self, objects: Iterable[Any]) -> list[Callable[[], None]]:

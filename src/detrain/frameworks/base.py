@@ -144,6 +144,15 @@ class Follower(Protocol):
         """Put the generators back where they stood at `begin`."""
 
 
+class Mapped(NamedTuple):
+    """Bytes in the pages of a file, which are mapped privately."""
+
+    data: memoryview
+    copy: Callable[[memoryview], None]
+    """Copies them, and sees to it that they are the right ones: so far that may not be known. Any
+    thread may call it."""
+
+
 class Framework(Protocol):
     """One framework's answers."""
 
@@ -302,13 +311,14 @@ class Framework(Protocol):
         `shared` is another one that looks into the same memory, if there is one.
         """
 
-    def new_with(
-        self, kind: type[Any], facts: ArrayFacts, data: memoryview, *, may_lodge: bool
-    ) -> Any | None:
-        """A new array with that content in it; None if `create` and `fill` have to make it.
+    def new_with(self, kind: type[Any], facts: ArrayFacts, data: memoryview) -> Any | None:
+        """A new array with that content in it; None if `create` and `fill` have to make it."""
 
-        It `may_lodge` in the memory of `data` if nobody uses that any more, except to make further
-        arrays of the same content: those get memory of their own. It will leave it: see `move_in`.
+    def lodge(self, kind: type[Any], facts: ArrayFacts, mapped: Mapped) -> Any | None:
+        """A new array in the memory of `mapped`; None if it has to have memory of its own.
+
+        Nobody uses that memory any more, except to make further arrays of the same content: those
+        get memory of their own. It will leave it: see `move_in`.
         """
 
     def move_in(self, objects: Iterable[Any]) -> list[Callable[[], None]]:

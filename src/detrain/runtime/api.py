@@ -151,7 +151,10 @@ def _begun(opening: Opening, options: Options) -> Session:
 
 
 def close_session(session: Session, status: str, exit_code: int, trace: str = "") -> int:
-    """End the attempt; gives the exit code. An error of the very end makes the run a failed one."""
+    """End the attempt; gives the exit code. An error of the very end makes the run a failed one.
+
+    One that ends because the checkpoint was damaged is interrupted, if there is another.
+    """
     global _active
     digest = ""
     try:
@@ -163,6 +166,8 @@ def close_session(session: Session, status: str, exit_code: int, trace: str = ""
         raise
     finally:
         _active = None
+        if session.attempt.judge_again():
+            status, exit_code = "interrupted", EXIT_CODE
         session.close(status, exit_code, state_digest=digest, traceback=trace)
     return exit_code
 

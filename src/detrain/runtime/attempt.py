@@ -18,9 +18,16 @@ from detrain.capture.forms import FORMS
 from detrain.capture.sound import check_tree
 from detrain.checkpoint.commit import load_newest, set_aside
 from detrain.checkpoint.manifest import Manifest
+from detrain.checkpoint.reading import Arrays
 from detrain.checkpoint.regular import check_own_files, regular_size
 from detrain.checkpoint.store import LocalStore
-from detrain.errors import DamagedCheckpoint, ForeignFiles, ProgramChanged, Unwritable
+from detrain.errors import (
+    DamagedCheckpoint,
+    DamageFoundLate,
+    ForeignFiles,
+    ProgramChanged,
+    Unwritable,
+)
 from detrain.frameworks import find
 from detrain.frameworks.base import Framework
 from detrain.plan import Plan, encode_plan
@@ -85,13 +92,15 @@ class Attempt:
         self.notices = Notices(quiet=opening.quiet)
         check_own_files(self.folder.path, self.folder.checkpoints.name)
         self._lock = RunLock(self.folder.path, self.folder.name)
-        self.verified: dict[str, dict[str, memoryview]] = {}
+        self.opened: dict[str, Arrays] = {}
         """The arrays of the checkpoint that the run goes on from, by file."""
+        self._found_late: list[DamageFoundLate] = []
         try:
             before = self.folder.attempts()
             self.store = LocalStore(self.folder.checkpoints, opening.reached)
             self.store.sweep()
-            self.manifest = self._newest() if before else None
+            late = self._found_late.append if opening.replaying is None else None
+            self.manifest = self._newest(late) if before else None
         except BaseException:
             self._lock.release()
             raise
@@ -317,7 +326,22 @@ class Attempt:
             return self.trace.mark.chain
         return self.manifest.trace.chain if self.manifest is not None else ""
 
-    def _newest(self) -> Manifest | None:
+    def judge_again(self) -> bool:
+        """Whether damage was found after the program had gone on, and there is another checkpoint.
+
+        The damaged one is set aside, so that the next attempt goes on from that other one.
+        """
+        if not self._found_late:
+            return False
+        try:
+            return self._newest() is not None
+        except DamagedCheckpoint as error:
+            self.attention(str(error))
+            return False
+
+    def _newest(
+        self, found_late: Callable[[DamageFoundLate], None] | None = None
+    ) -> Manifest | None:
         """The checkpoint to go on from; damaged ones after it are set aside."""
         damaged: list[int] = []
 
@@ -327,7 +351,7 @@ class Attempt:
                 f"the checkpoint of step {step} can't be used: {error}. Trying the one before"
             )
 
-        manifest = load_newest(self.store, found, self._check, self.verified)
+        manifest = load_newest(self.store, found, self._check, self.opened, found_late)
         for step in damaged:
             set_aside(self.store, step)
         return manifest

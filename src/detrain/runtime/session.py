@@ -76,7 +76,7 @@ class Session:
         plan = known if options.use_plan else Planned(None)
         self._states = States(
             opening.owns, self.attempt.store, plan, known,
-            self.attempt.attention, self.attempt.verified, self._saving.write_now,
+            self.attempt.attention, self.attempt.opened, self._saving.write_now,
         )  # fmt: skip
         self._states.limit = options.snapshot_memory
         self.signals = Signals(options.grace, self.attempt.attention, self._out_of_grace)
@@ -93,6 +93,8 @@ class Session:
         self._known = self._taking.known
         self._values: dict[str, str] = {}
         self._place = here()
+        self.outcome = Outcome("failed", 1, time.time(), 0, "", "")
+        """How the attempt ended, once it has."""
 
     # ---------------------------------------------------------------- the program
 
@@ -139,7 +141,7 @@ class Session:
         self.signals.ends = False  # no need to hurry any more
         self.signals.stop()
         self._saving.close()
-        outcome = Outcome(
+        self.outcome = Outcome(
             status=status,
             exit_code=exit_code,
             ended=time.time(),
@@ -149,7 +151,7 @@ class Session:
             traceback=traceback,
             diverged_at=self.diverged_at,
         )
-        self.attempt.close(outcome)
+        self.attempt.close(self.outcome)
 
     def _note(self, observation: Observation) -> None:
         """The program asked the world something."""
@@ -350,9 +352,6 @@ class Session:
             self._unwind(level)
             self._settle()
         if level.under_way:
-            if self._is_fresh:
-                self._is_fresh = False
-                settle()
             self._finish_iteration(level)
             level.iteration += 1
         if self._rebuild is not None:
@@ -387,6 +386,9 @@ class Session:
 
     def _finish_iteration(self, level: Level) -> None:
         """Count and trace an iteration, if it was a step: if no loop ran inside it."""
+        if self._is_fresh:
+            settle()
+            self._is_fresh = False
         level.under_way = False
         if level.begun:
             level.begun = 0
@@ -498,7 +500,7 @@ class Session:
         manifest, self._rebuild = self._rebuild.manifest, None
         self.step, self._values, self._is_fresh = manifest.step, {}, True
         self.attempt.go_live(manifest)
-        self.attempt.verified.clear()
+        self.attempt.opened.clear()
         self._saving.resumed(manifest)
 
 

@@ -18,7 +18,7 @@ from detrain.capture.returning import Lost, Returning
 from detrain.capture.walk import Aside, Walked, walk
 from detrain.checkpoint.buffers import Arena
 from detrain.checkpoint.manifest import SavedState
-from detrain.checkpoint.reading import verified_arrays
+from detrain.checkpoint.reading import Arrays
 from detrain.checkpoint.snapshot import Snapshot, digest_leaves, take, take_overlapped
 from detrain.checkpoint.store import LocalStore
 from detrain.checkpoint.streaming import take_live
@@ -39,7 +39,7 @@ class States:
     """Copies the states of a run's loops and puts them back. On the thread of the loop only.
 
     `plan` says what is left out of checkpoints, `known` what no digest of a whole run counts: with
-    `--no-plan` the first is empty and the second is not, so that the digests are equal. `verified`
+    `--no-plan` the first is empty and the second is not, so that the digests are equal. `opened`
     are arrays of saved states, by file, that need not be verified again. `write` makes a snapshot
     durable at once, and says whether it could.
     """
@@ -51,11 +51,11 @@ class States:
         plan: Planned,
         known: Planned,
         say: Callable[[str], None],
-        verified: Mapping[str, dict[str, memoryview]],
+        opened: Mapping[str, Arrays],
         write: Callable[[Snapshot], bool],
     ) -> None:
         self._owns, self._store, self._say = owns, store, say
-        self._verified, self._write = verified, write
+        self._opened, self._write = opened, write
         self._plan, self._known = plan, known
         self.surroundings = Surroundings()
         self.has_opaque = False
@@ -338,7 +338,7 @@ class States:
 
         If it is `for_good`, nothing is restored after it: the files are not read any more.
         """
-        arrays = self._verified.get(saved.file) or verified_arrays(self._store, saved)
+        arrays = self._opened.get(saved.file) or Arrays(self._store, saved)
         level.habits.present = level.habits.present or self._returning.present(saved.tree)
         roots = Roots.of(level, self._owns)
         where = f"the loop {level.site} at line {level.line}"
@@ -372,7 +372,7 @@ class States:
             self._say,
             saved.rebuilt,
             self._owns,
-            may_lodge=for_good,
+            arrays.mapped if for_good else None,
         )
         for name, value in roots.objects.items():
             if found[name] is not value:

@@ -24,7 +24,7 @@ from detrain.frameworks.torch.still import StillTensors, is_compiled
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from detrain.frameworks.base import ArrayView, Filled, Follower, LiveLeaf, Still
+    from detrain.frameworks.base import ArrayView, Filled, Follower, LiveLeaf, Mapped, Still
     from detrain.rng import Address, Fill
     from detrain.state import ArrayFacts
 
@@ -88,7 +88,7 @@ class Torch:
     def release(self) -> None:
         """Put the program's own choices back."""
         loader.uninstall()
-        LODGING.settle()
+        LODGING.leave()
         GUARDS.step_aside()
         if self._before is not None:
             enabled, warn_only, fill = self._before
@@ -288,13 +288,13 @@ class Torch:
         """Make a tensor."""
         return tensors.create(kind, facts, data, shared)
 
-    def new_with(
-        self, kind: type[Any], facts: ArrayFacts, data: memoryview, *, may_lodge: bool
-    ) -> Any | None:
-        """A small tensor in memory of its own, a large one in that of `data`."""
-        if tensors.is_small(data):
-            return tensors.new_small(kind, facts, data)
-        return LODGING.lodge(kind, facts, data) if may_lodge else None
+    def new_with(self, kind: type[Any], facts: ArrayFacts, data: memoryview) -> Any | None:
+        """A small tensor."""
+        return tensors.new_small(kind, facts, data) if tensors.is_small(data) else None
+
+    def lodge(self, kind: type[Any], facts: ArrayFacts, mapped: Mapped) -> Any | None:
+        """A large tensor on the CPU."""
+        return LODGING.lodge(kind, facts, mapped)
 
     def move_in(self, objects: Iterable[Any]) -> list[Callable[[], None]]:
         """What optimizers keep moves while the program goes on, until its next update."""
