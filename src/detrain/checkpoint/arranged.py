@@ -6,9 +6,11 @@ same arrays lie in the same places, nearly always, and what was arranged for the
 
 from __future__ import annotations
 
+from itertools import accumulate
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from detrain.checkpoint.format import ArrayBytes
 from detrain.checkpoint.windows import Late, Row
 from detrain.frameworks.find import live_bytes, memory_at
 
@@ -17,12 +19,37 @@ if TYPE_CHECKING:
 
     from detrain.frameworks.base import LiveLeaf
 
-__all__ = ["Arranged", "arrange", "in_file_order"]
+__all__ = ["Arranged", "Laid", "arrange", "in_file_order"]
 
 _ROUND = 64
 """Bytes: a multiple of what any element takes."""
 
 _nbytes = attrgetter("nbytes")
+
+
+class Laid:
+    """Arrays that follow each other in a memory."""
+
+    def __init__(self, leaves: Sequence[LiveLeaf]) -> None:
+        self.leaves = leaves
+        starts = [0, *accumulate(map(_nbytes, leaves))]
+        self._spans = [*zip(leaves, starts, starts[1:], strict=False)]
+        self.nbytes = starts[-1]
+        """How many bytes they have."""
+        self._block, self._base = object(), 0
+        self._arrays: tuple[ArrayBytes, ...] = ()
+
+    def within(self, memory: memoryview, base: int = 0) -> tuple[ArrayBytes, ...]:
+        """The arrays in a memory, which begins at `base` of its block; the same for the same."""
+        if self._block is not memory.obj or self._base != base:
+            self._block, self._base = memory.obj, base
+            self._arrays = tuple(
+                [
+                    ArrayBytes(x.name, x.dtype, x.shape, memory[start:end], base + start)
+                    for x, start, end in self._spans
+                ]
+            )
+        return self._arrays
 
 
 class Arranged:
@@ -32,18 +59,16 @@ class Arranged:
         self, late: Sequence[LiveLeaf], row: Row, places: Mapping[LiveLeaf, memoryview | None]
     ) -> None:
         """`places` are where those lie that are copied at once; None if not in C order."""
-        self.late, self.row, self._by_leaf = late, row, places
-        self.early = in_file_order(places)
-        self.nbytes = sum(map(_nbytes, self.early))
-        """How many bytes are copied at once."""
-        self._places = [places[leaf] for leaf in self.early]
+        self.row, self._by_leaf = row, places
+        self.late, self.early = Laid(late), Laid(in_file_order(places))
+        self._places = [places[leaf] for leaf in self.early.leaves]
         self._scattered = [at for at, place in enumerate(self._places) if place is None]
 
     def with_others(self, leaves: Collection[LiveLeaf]) -> Arranged:
         """The same, and these, which are copied at once."""
         if not leaves:
             return self
-        return Arranged(self.late, self.row, {**self._by_leaf, **_placed(leaves)})
+        return Arranged(self.late.leaves, self.row, {**self._by_leaf, **_placed(leaves)})
 
     def gathered(self) -> memoryview:
         """The bytes of those that are copied at once, in new memory."""
@@ -51,7 +76,7 @@ class Arranged:
         if self._scattered:
             pieces = list(pieces)
             for at in self._scattered:
-                leaf = self.early[at]
+                leaf = self.early.leaves[at]
                 pieces[at] = live_bytes(leaf.framework, leaf.array, leaf.nbytes)
         return memoryview(bytearray().join(pieces))
 

@@ -87,28 +87,28 @@ def save_state(store: Store, snapshot: Snapshot, name: str, lent: Lent | None = 
     written as they come.
     """
     lent = lent or Lent()
-    left = snapshot.left
-    looked_up = {
-        array.name: snapshot.digest(array)
-        for array in snapshot.arrays
-        if lent.arrays and array.name not in lent.changing
-    }
-    sizes = {array.name: len(array.data) for array in snapshot.arrays}
-    parted = part(looked_up, sizes, lent.arrays, lent.named)
-    borrowed = dict(parted.borrowed)
-    if parted.lasting:
-        file, lasting = f"{name}-lasting{_DATA}", _chosen(snapshot, parted.lasting)
-        size = store.put(file, _pieces(snapshot, lasting), "data")
-        borrowed |= {array.name: Borrowed(file, size, array.name) for array in lasting}
+    own: Sequence[ArrayBytes] = snapshot.arrays
+    looked_up, borrowed = dict[str, str](), dict[str, Borrowed]()
+    if lent.arrays:
+        looked_up = {x.name: snapshot.digest(x) for x in own if x.name not in lent.changing}
+    if looked_up:
+        sizes = {array.name: len(array.data) for array in own}
+        parted = part(looked_up, sizes, lent.arrays, lent.named)
+        borrowed |= parted.borrowed
+        if parted.lasting:
+            file, lasting = f"{name}-lasting{_DATA}", _chosen(snapshot, parted.lasting)
+            size = store.put(file, _pieces(snapshot, lasting), "data")
+            borrowed |= {array.name: Borrowed(file, size, array.name) for array in lasting}
+        own = _chosen(snapshot, sizes.keys() - borrowed.keys()) if borrowed else own
     file = name + _DATA
-    own = _chosen(snapshot, sizes.keys() - borrowed.keys())
-    size = store.put(file, _pieces(snapshot, own, passing=not looked_up.keys() & left), "data")
+    passing = snapshot.left.isdisjoint(looked_up)
+    size = store.put(file, _pieces(snapshot, own, passing=passing), "data")
     return SavedState(
         snapshot.tree,
         snapshot.positions,
         file,
         size,
-        {a.name: looked_up.get(a.name) or snapshot.digest(a) for a in snapshot.arrays},
+        snapshot.digests(looked_up),
         snapshot.rebuilt,
         snapshot.gradients,
         snapshot.left_out,
@@ -129,6 +129,9 @@ def _pieces(
     that are left to who writes, all of them, are copied here if they are to be `passing`.
     """
     yield encode_header(arrays)
+    last = snapshot.at_once if arrays is snapshot.arrays else None
+    if last is not None:  # they lie side by side, and nobody has to ask for each of them
+        arrays = arrays[: len(snapshot.under_way)]
     if passing and snapshot.overlap is not None:
         yield from snapshot.overlap.copying.pieces()
         arrays = arrays[len(snapshot.left) :]
@@ -158,6 +161,10 @@ def _pieces(
             yield data
     if block is not None:
         yield memoryview(block)[start:end]
+    if last is not None:
+        if snapshot.given_up:
+            raise Abandoned
+        yield last
 
 
 def publish(store: Store, manifest: Manifest, kind: str = "manifest") -> None:

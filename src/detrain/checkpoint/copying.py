@@ -113,6 +113,11 @@ class Copying:
         """The bytes of those that are `left`, in order; each piece until the next is asked for."""
         return self._windows.pieces()
 
+    @property
+    def digests(self) -> dict[str, str]:
+        """Those that were taken so far."""
+        return self._windows.digests
+
     def digest(self, name: str) -> str:
         """The digest of an array; `Abandoned` if it won't be copied."""
         digests = self._windows.digests

@@ -44,12 +44,11 @@ def write_durably(
 ) -> int:
     """Write a file so that it is whole or absent; gives its size. `kind` prefixes the points.
 
-    `spare` is a file that nobody needs: its room is used again, which is cheaper than to free it
-    and to find other. An error leaves nothing behind; the chunks may come as they get ready.
+    `spare` is a file that nobody needs and whose name is staged: its room is used again, which is
+    cheaper than to free it and to find other. An error leaves nothing behind; the chunks may come
+    as they get ready.
     """
-    staged = path.with_name(path.name + STAGED)
-    if spare is not None:
-        spare.replace(staged)
+    staged = spare or path.with_name(path.name + STAGED)
     file = os.open(staged, os.O_WRONLY | os.O_CREAT | (0 if spare else os.O_TRUNC), 0o644)
     try:
         reached(f"{kind}-begun")

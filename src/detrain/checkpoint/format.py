@@ -14,6 +14,7 @@ import math
 import mmap
 import struct
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ import msgspec
 from detrain.errors import DamagedCheckpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 __all__ = ["ArrayBytes", "encode_header", "encode_sizes", "item_size", "read_arrays"]
@@ -71,6 +72,9 @@ class ArrayBytes(NamedTuple):
     at: int = -1
 
 
+_described, _data = attrgetter("name", "dtype", "shape"), attrgetter("data")
+
+
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dtype: str
     shape: tuple[int, ...]
@@ -83,15 +87,15 @@ def item_size(dtype: str) -> int:
     return 1 if code is None else _SIZES[code]
 
 
-def encode_header(arrays: Iterable[ArrayBytes]) -> bytes:
+def encode_header(arrays: Sequence[ArrayBytes]) -> bytes:
     """The header for arrays whose bytes follow it, one after the other."""
-    return _encoded(tuple([(x.name, x.dtype, x.shape, len(x.data)) for x in arrays]))
+    return _encoded(tuple(zip(map(_described, arrays), map(len, map(_data, arrays)), strict=True)))
 
 
 @lru_cache(maxsize=4)  # one checkpoint has the arrays of the one before, nearly always
-def _encoded(arrays: tuple[tuple[str, str, tuple[int, ...], int], ...]) -> bytes:
+def _encoded(arrays: tuple[tuple[tuple[str, str, tuple[int, ...]], int], ...]) -> bytes:
     entries, offset = {}, 0
-    for name, dtype, shape, size in arrays:
+    for (name, dtype, shape), size in arrays:
         code = _CODES.get(dtype)
         known = code is not None and math.prod(shape) * _SIZES[code] == size
         entries[name] = _Entry(

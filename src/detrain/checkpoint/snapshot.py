@@ -12,18 +12,18 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from detrain.checkpoint.arranged import in_file_order
+from detrain.checkpoint.arranged import Laid, in_file_order
 from detrain.checkpoint.buffers import address_of
 from detrain.checkpoint.copying import Copying, Overlap, Pace
-from detrain.checkpoint.format import ArrayBytes
 from detrain.frameworks.find import Positions, live_bytes, note_positions, positions_now
 from detrain.trace.digest import digest_array, digest_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from detrain.checkpoint.arranged import Arranged
     from detrain.checkpoint.buffers import Arena
+    from detrain.checkpoint.format import ArrayBytes
     from detrain.checkpoint.manifest import SavedState
     from detrain.frameworks.base import LiveLeaf, Still
     from detrain.state import Scalar, StateTree
@@ -55,6 +55,8 @@ class Snapshot:
     """How many bytes of arrays are reachable and not in it."""
     overlap: Overlap | None = None
     """The copy that is still under way."""
+    at_once: memoryview | None = None
+    """Where those lie, the last ones, that were copied at the cut; None if that is all of them."""
     saved: SavedState | None = None
     """Where it is, once it is durable. Its arrays are no longer here then."""
     given_up: bool = False
@@ -87,7 +89,7 @@ class Snapshot:
         return self.overlap.copying.left if self.overlap is not None else frozenset()
 
     @property
-    def under_way(self) -> Container[str]:
+    def under_way(self) -> Collection[str]:
         """Arrays that must be waited for."""
         return self.overlap.copying.index if self.overlap is not None else ()
 
@@ -101,6 +103,15 @@ class Snapshot:
             return self.overlap.copying.digest(array.name)
         return digest_array(array.data)
 
+    def digests(self, known: Mapping[str, str]) -> dict[str, str]:
+        """The digests of all arrays; those that are `known` are not taken again."""
+        found, under_way = dict(known), self.under_way
+        if self.overlap is not None:
+            found |= self.overlap.copying.digests
+        rest = [array for array in self.arrays if array.name not in found]
+        found |= {x.name: digest_array(x.data) for x in rest if x.name not in under_way}
+        return found | {x.name: self.digest(x) for x in rest if x.name in under_way}
+
     def give_up(self) -> None:
         """It is not needed any more; who writes it will notice."""
         self.given_up = True
@@ -110,6 +121,7 @@ class Snapshot:
     def release(self) -> None:
         """Give its memory back: it is durable, or given up. On the thread that writes."""
         give_back, self._give_back, self.laid = self._give_back, None, ()
+        self.at_once = None
         if give_back is not None:
             give_back()
 
@@ -124,13 +136,12 @@ def take(
     arena: Arena | None = None,
 ) -> Snapshot:
     """Copy the arrays that a walk has just met, at once."""
-    leaves = in_file_order(leaves)
-    nbytes = sum(leaf.nbytes for leaf in leaves)
+    laid = Laid(in_file_order(leaves))
     memory, give_back = (
-        (memoryview(bytearray(nbytes)), None) if arena is None else arena.block(nbytes)
+        (memoryview(bytearray(laid.nbytes)), None) if arena is None else arena.block(laid.nbytes)
     )
-    _copy(leaves, memory)
-    arrays = _laid(leaves, memory)
+    _copy(laid.leaves, memory)
+    arrays = laid.within(memory)
     made = Snapshot(tree, arrays, note_positions(), rebuilt or {}, gradients, left_out)
     if give_back is not None:
         # Most are replaced by the next one and never written.
@@ -157,16 +168,18 @@ def take_overlapped(
     writes is left to it as long as `pace` allows.
     """
     row, late, early = arranged.row, arranged.late, arranged.early
-    much, rest, base = row.nbytes, arranged.nbytes, 0
-    if not late and rest <= _MUCH:
-        return take(tree, early, rebuilt, gradients=gradients, left_out=left_out, arena=arena)
+    much, rest, base = row.nbytes, early.nbytes, 0
+    if not row.arrays and rest <= _MUCH:
+        return take(
+            tree, early.leaves, rebuilt, gradients=gradients, left_out=left_out, arena=arena
+        )
     turn = arena.turn(much + rest if rest > _MUCH else much)
     give_back = turn.done
     if rest <= _LITTLE:
         at_once = arranged.gathered()
     elif rest <= _MUCH:
         at_once, its = arena.block(rest)
-        _copy(early, at_once)
+        _copy(early.leaves, at_once)
 
         def give_back() -> None:
             its()
@@ -174,29 +187,20 @@ def take_overlapped(
     else:
         turn.wait()
         at_once, base = turn.memory[much:], much
-        _copy(early, at_once)
+        _copy(early.leaves, at_once)
 
     made = Snapshot(
         tree,
-        lambda: (*_laid(late, turn.memory), *_laid(early, at_once, base)),
+        lambda: (*late.within(turn.memory), *early.within(at_once, base)),
         note_positions(),
         rebuilt,
         gradients,
         left_out,
+        at_once=at_once,
         _give_back=give_back,
     )
     made.overlap = Overlap(Copying(row, turn, pace), still, compare=row.arrays if thorough else ())
     return made
-
-
-def _laid(leaves: Sequence[LiveLeaf], memory: memoryview, base: int = 0) -> tuple[ArrayBytes, ...]:
-    """Arrays that follow each other in a memory, which begins at `base` of its block."""
-    found, at = [], 0
-    for leaf in leaves:
-        data = memory[at : at + leaf.nbytes]
-        found.append(ArrayBytes(leaf.name, leaf.dtype, leaf.shape, data, base + at))
-        at += leaf.nbytes
-    return tuple(found)
 
 
 def _copy(leaves: Sequence[LiveLeaf], memory: memoryview) -> None:

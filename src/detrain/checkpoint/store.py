@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING, Protocol
 
 from detrain.checkpoint.durable import (
@@ -95,16 +96,25 @@ class LocalStore:
 
     def names(self) -> list[str]:
         """All files but those that are still being written."""
-        return sorted(p.name for p in self.folder.iterdir() if not p.name.endswith(STAGED))
+        with os.scandir(self.folder) as found:
+            return sorted(each.name for each in found if not each.name.endswith(STAGED))
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files, then sync the directory. A large one is kept to be written over."""
+        """Remove files. A large one is kept to be written over.
+
+        Manifests are gone for good when this returns. Data that comes back after the machine has
+        crashed is garbage as before.
+        """
+        is_final = False
         for name in names:
             path = self.folder / name
             if self._spare is None and is_spare(path):
                 self._spare = path.replace(self.folder / f"spare{STAGED}")
-            path.unlink(missing_ok=True)
-        sync_directory(self.folder)
+            else:
+                path.unlink(missing_ok=True)
+            is_final = is_final or not is_data_name(name)
+        if is_final:
+            sync_directory(self.folder)
 
     @contextlib.contextmanager
     def protecting(self) -> Iterator[Mapping[str, int]]:

@@ -21,7 +21,7 @@ from detrain.frameworks.find import memory_at, positions_now
 from detrain.trace.digest import digest_array
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Collection, Iterable
 
     from detrain.frameworks.base import LiveLeaf
     from detrain.state import StateTree
@@ -64,7 +64,7 @@ class LiveSnapshot(Snapshot):
         return array.data
 
     @property
-    def under_way(self) -> Container[str]:
+    def under_way(self) -> Collection[str]:
         """Arrays that must be copied to be written."""
         return self.scattered
 

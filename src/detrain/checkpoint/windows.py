@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import xxhash
 
 from detrain.checkpoint.buffers import WINDOW, address_of
+from detrain.trace.digest import digest_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -147,20 +148,23 @@ class Windows:
         running, places = xxhash.xxh3_128(), self._places
         for number in range(-(-self._end // WINDOW)):
             start, stop = number * WINDOW, min((number + 1) * WINDOW, self._end)
-            if self._comes_first(number):
+            is_first, began = self._comes_first(number), thread_time()
+            piece = self._block[start:stop]
+            if is_first:
                 piece = self._room[places.next() * WINDOW :][: stop - start]
-                began = thread_time()
-                self._copy(number, address_of(piece))
-                if len(piece) == WINDOW:
-                    places.filled(thread_time() - began)
-                self._has_passed()
-            else:
-                piece = self._block[start:stop]
             for array, at, size in self._parts(start, stop):
-                running.update(piece[at - start : at - start + size])
+                part = piece[at - start : at - start + size]
+                if is_first:
+                    digest_copy(running, part, self._address(array, at))
+                else:
+                    running.update(part)
                 if at + size == self._starts[array + 1]:
                     self.digests[self._arrays[array].name] = running.hexdigest()
                     running = xxhash.xxh3_128()
+            if is_first:
+                self._has_passed()
+                if len(piece) == WINDOW:
+                    places.filled(thread_time() - began)
             yield piece
 
     def _comes_first(self, number: int) -> bool:
@@ -188,8 +192,11 @@ class Windows:
         """Copy a window from where the program has it. The interpreter is free meanwhile."""
         start = number * WINDOW
         for array, at, size in self._parts(start, start + WINDOW):
-            source = self._arrays[array].address + at - self._starts[array]
-            ctypes.memmove(into + at - start, source, size)
+            ctypes.memmove(into + at - start, self._address(array, at), size)
+
+    def _address(self, array: int, at: int) -> int:
+        """Where the program has what lies at some place in the block."""
+        return self._arrays[array].address + at - self._starts[array]
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """What lies between two places in the block: arrays, where each part begins, its size."""

@@ -48,7 +48,8 @@ class Writer:
         with self._changed:
             self._jobs.append(job)
             if self._is_there:
-                self._changed.notify_all()
+                if len(self._jobs) == 1:  # otherwise it is at work, and will come to this one
+                    self._changed.notify_all()
             else:
                 # Plain: to start an object of `threading` waits until the thread has been running.
                 _thread.start_new_thread(self._run, ())

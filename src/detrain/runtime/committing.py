@@ -17,6 +17,8 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import compress
+from operator import attrgetter, ne
 from typing import TYPE_CHECKING
 
 from detrain.checkpoint.commit import Lent, collect, manifest_steps, publish, retire, save_state
@@ -39,6 +41,8 @@ __all__ = ["Committing", "Learned", "LevelParts", "LoopParts", "Marks", "Order"]
 Observed = tuple[tuple[str, "Scalar"], ...]
 
 _NONE: frozenset[str] = frozenset()
+
+_name = attrgetter("name")
 
 
 @dataclass(frozen=True)
@@ -207,7 +211,7 @@ class Committing:
                 is_cut = state is order.cut
                 known = is_cut and not others_are_new
                 changing = self.changing(order.path) | state.left if known else frozenset()
-                all_change = all(array.name in changing for array in state.arrays)
+                all_change = changing.issuperset(map(_name, state.arrays))
                 lent = {} if all_change else _lent_by(lenders)
                 saved = self._save(state, Lent(lent, named, changing))
                 others_are_new = others_are_new or not is_cut
@@ -215,9 +219,8 @@ class Committing:
             named |= saved.files()
         assert order.cut.saved is not None
         digests, before = order.cut.saved.digests, self._before.get(order.path, {})
-        changing = frozenset(
-            name for name, digest in digests.items() if before.get(name, digest) != digest
-        )
+        last = map(before.get, digests, digests.values())
+        changing = frozenset(compress(digests, map(ne, last, digests.values())))
         if changing != self.changing(order.path):  # who has seen that one knows this one
             self._changing[order.path] = changing
         self._before[order.path] = digests
