@@ -1,7 +1,7 @@
 """What checkpoints cost: throughput, stall, time to durable, CPU seconds, restore.
 
     python benchmarks/checkpoint.py [--quick] [--model large|small] [--every 1|5|auto] [--rounds N]
-                                    [--who NAME]
+                                    [--who NAME] [--part saving|restoring]
 
 All of it takes about half an hour. What was measured is written to `results/checkpoint.md`.
 
@@ -11,6 +11,7 @@ publishing) and by its peers: `torch.save` and safetensors, each with fsync, and
 `torch.distributed.checkpoint.async_save` in a thread, with cached staging, and in a process. All
 train the same model in the same process, one after the other in blocks of steps, and in several
 rounds; figures are medians over rounds. Each block is compared with plain ones before and after.
+Each model has a process of its own, and so have its restores.
 
 - *lost*: how much longer the median step of a block takes than that of the plain blocks, which are
   reckoned in the same way (of five steps from checkpoint to checkpoint, each has its median). Where
@@ -25,15 +26,18 @@ rounds; figures are medians over rounds. Each block is compared with plain ones 
   takes (DCP) is not in it.
 - *more CPU*: what the whole process takes per checkpoint beyond plain steps, reckoned as *lost* is:
   with what training takes longer because its data is less in the caches, and less exact.
-- *restore*: from a file to a model and an optimizer with that state, digests verified by DETrain.
+- *restore*: from a file to a model and an optimizer with that state, so that the program can go on.
   torch only maps the optimizer's part of it, so that its bytes are read, and copied, when they are
-  used. *touched* includes reading all of the state once, *a step later* the first step as well.
+  used. DETrain verifies all other parts before, and this one, and copies it, while the program goes
+  on; *verified* is when that is done if the program does nothing meanwhile. *touched* includes
+  reading all of the state once, *a step later* the first step as well.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import gc
 import itertools
 import mmap
@@ -41,6 +45,7 @@ import os
 import platform
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -63,6 +68,7 @@ from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType,
 import detrain
 from detrain.checkpoint.copying import Overlap
 from detrain.errors import UsageError
+from detrain.frameworks import find
 from detrain.runtime.attempt import Attempt
 from detrain.runtime.committing import Committing
 from detrain.runtime.saving import Saving
@@ -484,7 +490,10 @@ def restored_by_torch(training: Training, folder: Path) -> tuple[float, ...]:
     return time.perf_counter() - began, *used(training)
 
 
-def restored_by_detrain(training: Training, folder: Path) -> tuple[float, ...]:
+def restored_by_detrain(
+    training: Training, folder: Path, *, waits: bool = False
+) -> tuple[float, ...]:
+    """If it `waits`, until all is verified and copied."""
     spent, after = [0.0], [0.0, 0.0]
 
     def added(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -498,6 +507,9 @@ def restored_by_detrain(training: Training, folder: Path) -> tuple[float, ...]:
         return timed
 
     def body(_: int) -> None:
+        if waits:
+            added(find.settle)()
+            raise Stopped
         after[:] = used(training)
         raise Stopped
 
@@ -509,6 +521,13 @@ def restored_by_detrain(training: Training, folder: Path) -> tuple[float, ...]:
     ):
         looped(run, training, 9, body)
     return *spent, *after
+
+
+RESTORERS: dict[str, Callable[[Training, Path], tuple[float, ...]]] = {
+    "torch": restored_by_torch,
+    "DETrain": restored_by_detrain,
+    "DETrain, verified": functools.partial(restored_by_detrain, waits=True),
+}
 
 
 def restore_times(training: Training, folder: Path, rounds: int) -> dict[str, list[float]]:
@@ -530,14 +549,17 @@ def restore_times(training: Training, folder: Path, rounds: int) -> dict[str, li
     found: dict[str, list[float]] = {}
     for _ in range(rounds):
         for prepare, cache in ((read_all, "cached"), (drop_cached, "from disk")):
-            for who, restore in (("torch", restored_by_torch), ("DETrain", restored_by_detrain)):
+            for who, restore in RESTORERS.items():
                 shutil.rmtree(folder / "it")
                 shutil.copytree(kept, folder / "it")
                 fresh = Training(training.size)  # as a new process has it
                 fresh.batch = training.batch
                 prepare(folder)
                 times = itertools.accumulate(restore(fresh, folder))
-                for until, seconds in zip(("", ", touched", ", a step later"), times, strict=True):
+                wanted = ("", ", touched", ", a step later")
+                if who == "DETrain, verified":
+                    wanted, times = ("",), itertools.islice(times, 1)
+                for until, seconds in zip(wanted, times, strict=True):
                     found.setdefault(f"{who}, {cache}{until}", []).append(seconds)
     return found
 
@@ -688,72 +710,100 @@ def main() -> None:
     parser.add_argument("--every", choices=("1", "5", "auto"), action="append")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--who", choices=[*SAVERS][1:], action="append", help="no results kept")
+    parser.add_argument("--part", choices=PARTS, help="only this, here: no results kept")
+    parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.part:
+        lines = PARTS[chosen.part](chosen, (chosen.model or ["large"])[0], Console())
+        if chosen.into:
+            chosen.into.write_text("\n".join(lines))
+        return
+    rounds = 1 if chosen.quick else chosen.rounds
+    lines = [
+        "# Checkpoints",
+        "",
+        "By `python benchmarks/checkpoint.py`, which says what the columns mean; medians of "
+        f"{rounds} rounds. {facts()}.",
+        "",
+    ]
+    for size in chosen.model or list(WIDTHS):
+        for part in PARTS:
+            with tempfile.NamedTemporaryFile("r") as into:
+                own = ["--model", size, "--part", part, "--into", into.name]
+                subprocess.run([sys.executable, *sys.argv, *own], check=True)
+                lines += [*into.read().splitlines(), ""]
+        if not chosen.quick and not chosen.who:
+            RESULTS.parent.mkdir(exist_ok=True)
+            RESULTS.write_text("\n".join(lines))
+
+
+def prepared(size: str) -> Training:
+    """A model that has been trained for a while."""
     torch.set_num_threads(1)
     # As DETrain does in its blocks: what is measured is checkpoints, not determinism.
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False
+    training = Training(size)
+    training.warm_up()
+    return training
+
+
+def saving(chosen: argparse.Namespace, size: str, console: Console) -> list[str]:
+    """What it costs to save."""
     warnings.filterwarnings("ignore", module="torch.distributed")
     # DCP in a process of its own asks the group for its address, alone as it is.
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0,
                                          world_size=1)  # fmt: skip
-    console, machine = Console(), facts()
+    training = prepared(size)
+    title = (
+        f"{training.nbytes / 1e6:.0f} MB of parameters and Adam state, "
+        f"batches of {training.batch} × 32"
+    )
+    console.print(f"[bold]{title}")
+    step, disk = measured(training, "plain", 1, 20).seconds, disk_seconds(training.nbytes)
+    least = (
+        f"A plain step takes {step:.3f} s. The disk takes {disk:.3f} s for as many bytes, with "
+        "nothing else to do."
+    )
+    console.print(least)
     rounds = 1 if chosen.quick else chosen.rounds
     peers = [name for name in SAVERS if name != "plain"]
     who = chosen.who or [name for name in peers if not chosen.quick or "process" not in name]
-    intro = (
-        "By `python benchmarks/checkpoint.py`, which says what the columns mean; medians of "
-        f"{rounds} rounds. {machine}."
-    )
-    lines = ["# Checkpoints", "", intro, ""]
-    for size in chosen.model or list(WIDTHS):
-        training = Training(size)
-        training.warm_up()
-        title = (
-            f"{training.nbytes / 1e6:.0f} MB of parameters and Adam state, "
-            f"batches of {training.batch} × 32"
+    table: list[list[str]] = []
+    wanted = [0 if each == "auto" else int(each) for each in chosen.every or ("1", "5", "auto")]
+    for every, steps in ((1, 8), (5, 25), (0, 30)):
+        if every not in wanted:
+            continue
+        names = who if every else ["DETrain"]
+        found = measure(
+            training, names, every, steps // (2 if chosen.quick else 1), rounds, console
         )
-        console.print(f"[bold]{title}")
-        step, disk = measured(training, "plain", 1, 20).seconds, disk_seconds(training.nbytes)
-        least = (
-            f"A plain step takes {step:.3f} s. The disk takes {disk:.3f} s for as many bytes, with "
-            "nothing else to do."
-        )
-        console.print(least)
-        table: list[list[str]] = []
-        wanted = [0 if each == "auto" else int(each) for each in chosen.every or ("1", "5", "auto")]
-        for every, steps in ((1, 8), (5, 25), (0, 30)):
-            if every not in wanted:
-                continue
-            names = who if every else ["DETrain"]
-            found = measure(
-                training, names, every, steps // (2 if chosen.quick else 1), rounds, console
-            )
-            if "DETrain" in found:
-                table += rows(found, every)
-        shown = Table(*TITLES, box=None, pad_edge=False)
-        for row in table:
-            shown.add_row(*row)
-        console.print(shown)
-        with tempfile.TemporaryDirectory(prefix="detrain-bench-", dir=".") as folder:
-            times = restore_times(training, Path(folder), rounds)
-        lines += [
-            f"## {title}",
-            "",
-            least,
-            "",
-            f"| {' | '.join(TITLES)} |",
-            "| --- | --- |" + " ---: |" * 5,
-        ]
-        lines += [f"| {' | '.join(row)} |" for row in table]
-        lines += ["", "| restore | seconds |", "| --- | ---: |"]
-        for name, seconds in times.items():
-            console.print(f"restore by {name}: {middle(seconds):.3f} s")
-            lines.append(f"| {name} | {middle(seconds):.3f} |")
-        lines.append("")
-        if not chosen.quick and not chosen.who:
-            RESULTS.parent.mkdir(exist_ok=True)
-            RESULTS.write_text("\n".join(lines))
+        if "DETrain" in found:
+            table += rows(found, every)
+    shown = Table(*TITLES, box=None, pad_edge=False)
+    for row in table:
+        shown.add_row(*row)
+    console.print(shown)
+    lines = [f"## {title}", "", least, ""]
+    lines += [f"| {' | '.join(TITLES)} |", "| --- | --- |" + " ---: |" * 5]
+    return lines + [f"| {' | '.join(row)} |" for row in table]
+
+
+def restoring(chosen: argparse.Namespace, size: str, console: Console) -> list[str]:
+    """What it costs to restore."""
+    training = prepared(size)
+    rounds = 1 if chosen.quick else chosen.rounds
+    with tempfile.TemporaryDirectory(prefix="detrain-bench-", dir=".") as folder:
+        times = restore_times(training, Path(folder), rounds)
+    lines = ["| restore | seconds |", "| --- | ---: |"]
+    for name, seconds in times.items():
+        console.print(f"restore by {name}: {middle(seconds):.3f} s")
+        lines.append(f"| {name} | {middle(seconds):.3f} |")
+    return lines
+
+
+PARTS = {"saving": saving, "restoring": restoring}
+"""Each is done in a process of its own, as in a user's: nothing of the other is left there."""
 
 
 if __name__ == "__main__":

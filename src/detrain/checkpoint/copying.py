@@ -61,14 +61,15 @@ class Pace:
 class Copying:
     """Copies a row of arrays into a block, on a thread of its own.
 
-    Those that are passing are left to who writes as long as `pace` says that there is time.
+    Those that are passing are left to who writes as long as `pace` says that there is time. If
+    that is all, and there is, there is no such thread.
     """
 
     def __init__(self, row: Row, turn: Turn, pace: Pace | None = None) -> None:
         self._turn, self._pace = turn, pace or Pace()
         self.left, self.index = row.left, row.index
         self._windows = Windows(row, turn.memory, turn.room, turn.places)
-        self._started = False
+        self._started = self._helped = self._hurry = False
         self._starting = threading.Lock()
         self._began = 0.0
         self._over = Once()
@@ -83,11 +84,24 @@ class Copying:
         """Copy. Called by who writes, when all that comes before is written: only then is the block
         free.
         """
+        self._turn.wait()
+        self._waited_for_turn = monotonic() - self._began
         with self._starting:
-            if not self._windows.stopped:
+            self._started = not self._windows.stopped
+        if self._hurry or not self._windows.may_rest() or self._spare() <= 0:
+            self._help()
+
+    def _help(self) -> None:
+        """Have a thread copy what who writes has not come to, if there is none yet."""
+        with self._starting:
+            if self._started and not self._helped and not self._windows.stopped:
                 # Plain: to start an object of `threading` waits until the thread has been running.
                 _thread.start_new_thread(self._run, ())
-                self._started = True
+                self._helped = True
+
+    def _spare(self) -> float:
+        """Seconds until the rest must begin to be copied."""
+        return self._pace.spare(self._windows.left()) - (monotonic() - self._began)
 
     @property
     def behind(self) -> float:
@@ -107,11 +121,22 @@ class Copying:
         if name in self.index:
             if name in self.left:
                 self._windows.hasten()
+                self._help()
             self._windows.wait_for(self.index[name])
 
     def pieces(self) -> Iterator[memoryview]:
         """The bytes of those that are `left`, in order; each piece until the next is asked for."""
-        return self._windows.pieces()
+        before = monotonic()
+        for piece in self._windows.pieces():
+            with self._starting:
+                if not self._helped and not self._windows.left():
+                    self._over.set()
+            yield piece
+            now = monotonic()
+            # Will there still be time when the next one is written?
+            if not self._helped and self._spare() < now - before:
+                self._help()
+            before = now
 
     @property
     def digests(self) -> dict[str, str]:
@@ -132,7 +157,9 @@ class Copying:
         if not self._windows.stopped:
             self._pace.wanted_after(began - self._began)
         if not self._over.is_set():
+            self._hurry = True
             self._windows.hasten()
+            self._help()
             self._over.wait()
             self.waited += monotonic() - began
 
@@ -140,9 +167,10 @@ class Copying:
         """No longer copy, and wait until nothing is read any more."""
         with self._starting:
             self._windows.stop()
-        if self._started:
+        if self._helped:
             self._over.wait()
         else:
+            self._windows.wait_for_front()
             self._over.set()
             self._turn.wait()
 
@@ -157,13 +185,11 @@ class Copying:
             self._over.set()
 
     def _copy_all(self) -> None:
-        self._turn.wait()
-        self._waited_for_turn = monotonic() - self._began
         windows, nbytes, spent = self._windows, 0, 0.0
-        while left := windows.left():
+        while windows.left():
             now = monotonic()
             if windows.may_rest():
-                spare = self._pace.spare(left) - (now - self._began)
+                spare = self._spare()
                 if spare > 0:
                     windows.rest(spare)
                     continue
