@@ -139,7 +139,9 @@ def always(self):
 
 
 def late_ones(made):
-    return {each.name for each in made.overlap.copying._windows._arrays} if made.overlap else set()
+    return (
+        {each.name for each in made.overlap.copying._windows._row.arrays} if made.overlap else set()
+    )
 
 
 def test_what_the_loop_changes_early_is_copied_at_once_from_then_on():

@@ -138,15 +138,18 @@ def test_what_is_stopped_is_abandoned():
 @pytest.mark.parametrize("who", ["the writer waits for a window", "the rest waits for the writer"])
 def test_each_waits_for_what_the_other_has_begun(monkeypatch, who):
     windows, sources, _ = made([WINDOW])
-    begun, go_on, done, plain = threading.Event(), threading.Event(), [], Windows._address
+    begun, go_on, done = threading.Event(), threading.Event(), []
 
-    def address(self, array, at):
-        """Asked right before something is copied from there."""
-        begun.set()
-        go_on.wait()
-        return plain(self, array, at)
+    def waiting(plain):
+        def copy(*args):
+            begun.set()
+            go_on.wait()
+            plain(*args)
 
-    monkeypatch.setattr(Windows, "_address", address)
+        return copy
+
+    monkeypatch.setattr(Windows, "_copy", waiting(Windows._copy))
+    monkeypatch.setattr(windows_module, "digest_copy", waiting(windows_module.digest_copy))
     ways = [windows.copy_last, lambda: done.append(b"".join(map(bytes, windows.pieces())))]
     if who.startswith("the rest"):
         ways = [ways[1], lambda: (windows.wait_for_front(), done.append("waited"))]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from bisect import bisect_right
+from functools import cached_property
 from itertools import accumulate
 from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from detrain.checkpoint.buffers import Places
 
-__all__ = ["Abandoned", "Late", "Row", "Windows"]
+__all__ = ["Abandoned", "Late", "Part", "Row", "Windows"]
 
 
 class Abandoned(Exception):
@@ -41,6 +42,18 @@ class Late(NamedTuple):
     name: str
     address: int
     nbytes: int
+
+
+class Part(NamedTuple):
+    """What of an array lies in a window: where it begins and ends there, and where the program has
+    it.
+    """
+
+    start: int
+    end: int
+    address: int
+    ending: str
+    """The name of the array, if that ends here."""
 
 
 class Row:
@@ -58,12 +71,29 @@ class Row:
         """How many bytes there are."""
         return self.starts[-1]
 
+    @cached_property
+    def windows(self) -> list[list[Part]]:
+        """The parts of all windows. Found once: the same row is copied again and again."""
+        return [self._within(at, at + WINDOW) for at in range(0, self.nbytes, WINDOW)]
+
+    def _within(self, start: int, stop: int) -> list[Part]:
+        found, array, at = [], bisect_right(self.starts, start) - 1, start
+        stop = min(stop, self.nbytes)
+        while at < stop:
+            end = min(stop, self.starts[array + 1])
+            if end > at:
+                late, begun = self.arrays[array], at - self.starts[array]
+                ending = late.name if end == self.starts[array + 1] else ""
+                found.append(Part(at - start, end - start, late.address + begun, ending))
+            at, array = end, array + 1
+        return found
+
 
 class Windows:
     """A row from the beginning of a block on. For two threads."""
 
     def __init__(self, row: Row, block: memoryview, room: memoryview, places: Places) -> None:
-        self._arrays, self._starts, self._block = row.arrays, row.starts, block
+        self._row, self._starts, self._block = row, row.starts, block
         self._room, self._places = room, places
         count = -(-row.nbytes // WINDOW)
         self._end = row.starts[row.passing]
@@ -151,15 +181,18 @@ class Windows:
             is_first, began = self._comes_first(number), thread_time()
             piece = self._block[start:stop]
             if is_first:
-                piece = self._room[places.next() * WINDOW :][: stop - start]
-            for array, at, size in self._parts(start, stop):
-                part = piece[at - start : at - start + size]
+                at = places.next() * WINDOW
+                piece = self._room[at : at + stop - start]
+            for first, end, address, ending in self._row.windows[number]:
+                if first >= len(piece):
+                    break  # what follows is not passing
+                part = piece[first:end]
                 if is_first:
-                    digest_copy(running, part, self._address(array, at))
+                    digest_copy(running, part, address)
                 else:
                     running.update(part)
-                if at + size == self._starts[array + 1]:
-                    self.digests[self._arrays[array].name] = running.hexdigest()
+                if ending:
+                    self.digests[ending] = running.hexdigest()
                     running = xxhash.xxh3_128()
             if is_first:
                 self._has_passed()
@@ -190,20 +223,5 @@ class Windows:
 
     def _copy(self, number: int, into: int) -> None:
         """Copy a window from where the program has it. The interpreter is free meanwhile."""
-        start = number * WINDOW
-        for array, at, size in self._parts(start, start + WINDOW):
-            ctypes.memmove(into + at - start, self._address(array, at), size)
-
-    def _address(self, array: int, at: int) -> int:
-        """Where the program has what lies at some place in the block."""
-        return self._arrays[array].address + at - self._starts[array]
-
-    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """What lies between two places in the block: arrays, where each part begins, its size."""
-        array, at = bisect_right(self._starts, start) - 1, start
-        stop = min(stop, self._starts[-1])
-        while at < stop:
-            size = min(stop, self._starts[array + 1]) - at
-            if size:
-                yield array, at, size
-            at, array = at + size, array + 1
+        for start, end, address, _ in self._row.windows[number]:
+            ctypes.memmove(into + start, address, end - start)
