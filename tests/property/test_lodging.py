@@ -29,6 +29,7 @@ from detrain.frameworks.base import Mapped
 from detrain.frameworks.torch import lodging
 from detrain.frameworks.torch.guards import GUARDS
 from detrain.frameworks.torch.lodging import LODGING, Lodging
+from detrain.state import ArrayFacts
 
 
 def saved(path, program):
@@ -288,6 +289,20 @@ def test_what_no_optimizer_keeps_has_moved_when_the_program_goes_on(tmp_path):
     del arrays
     assert not is_lodged(found["it"]["buffer"], (tree, path))
     assert bool((found["it"]["buffer"] == torch.arange(SIDE * SIDE)).all())
+
+
+def test_what_stays_in_the_file_is_checked_as_well():
+    """Something else looks into it, and no optimizer keeps it: nobody would come back to it."""
+    data, checked = memoryview(bytearray(4 * SIDE * SIDE + 64)), []
+    start = -ctypes.addressof(ctypes.c_char.from_buffer(data)) % 64
+    data = data[start : start + 4 * SIDE * SIDE]
+    facts = ArrayFacts("torch", "float32", (SIDE, SIDE), "it", 0)
+    made = LODGING.lodge(torch.Tensor, facts, Mapped(data, checked.append))
+    alias = made.view(-1)
+    for move in LODGING.move_in([]):
+        move()
+    assert len(checked) == 1
+    assert alias.data_ptr() == made.data_ptr() == ctypes.addressof(ctypes.c_char.from_buffer(data))
 
 
 def test_what_is_to_be_compiled_is_left_alone(checkpoint):

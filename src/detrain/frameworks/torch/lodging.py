@@ -65,12 +65,12 @@ class _Lodger:
 
     def move(self) -> None:
         """Have it in memory of its own, unless it has left or is looked into by others."""
+        if self._version < 0:
+            self.copy()  # first: where it stays, it is to be checked as well
         left = _plain_address(self.tensor) != self.address
         if left or not is_alone(self.tensor, can_resize=False):
             return
-        if self._version < 0:
-            self.copy()
-        elif self.is_changed():
+        if self.is_changed():
             self._target[:] = self._mapped.data
         _plain_data.__set__(self.tensor, self._own)
 
