@@ -96,6 +96,7 @@ def test_the_same_command_goes_on_from_the_checkpoint_before(runner, tmp_path):
     flip(damaged, kept=True)
     late = runner.run(script, "it", *OPTIONS)
     assert late.code == 75, late.stderr
+    assert "Traceback" not in late.stderr
     assert "exp_avg" in late.stderr
     assert damaged.name in late.stderr
     assert "the same command goes on from the checkpoint before it" in late.stderr

@@ -8,6 +8,8 @@ import types
 from collections.abc import Sequence
 from pathlib import Path
 
+from detrain.errors import DamageFoundLate
+
 __all__ = ["run_script"]
 
 
@@ -31,7 +33,9 @@ def run_script(script: Path, argv: Sequence[str], code: types.CodeType) -> BaseE
         return error
     except BaseException as error:
         trimmed = error.with_traceback(_from_script(error.__traceback__, code.co_filename))
-        if not isinstance(error, KeyboardInterrupt):
+        if isinstance(error, DamageFoundLate):  # where the program was has nothing to do with it
+            print(f"detrain: {error}", file=sys.stderr)
+        elif not isinstance(error, KeyboardInterrupt):
             traceback.print_exception(trimmed)
         return trimmed
     finally:
