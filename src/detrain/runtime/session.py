@@ -17,7 +17,7 @@ from typing import Any
 from detrain.checkpoint.durable import ignore
 from detrain.checkpoint.manifest import SavedLevel, SavedLoop, SavedState
 from detrain.checkpoint.snapshot import Snapshot
-from detrain.errors import UncapturableState, UsageError
+from detrain.errors import DamageFoundLate, UncapturableState, UsageError
 from detrain.frameworks.find import positions_now, settle
 from detrain.runs.records import Outcome
 from detrain.runtime.advance import advancing
@@ -470,7 +470,8 @@ class Session:
         if live and not level.whole and not self._saving.off and level.habits.followed is not False:
             exit_state = exit_state or self._states.copy_all(level)
         if live and level.whole and parent is self._base:
-            with contextlib.suppress(UncapturableState):  # it was said at the loop's head
+            # The one was said at the loop's head, the other will be when the run ends.
+            with contextlib.suppress(UncapturableState, DamageFoundLate):
                 self._final = self._states.digest_end(level)
         finished = Finished(level, exit_state)
         parent.finished.append(finished)
