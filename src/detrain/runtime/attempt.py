@@ -335,7 +335,7 @@ class Attempt:
             return False
         try:
             return self._newest() is not None
-        except DamagedCheckpoint as error:
+        except (DamagedCheckpoint, OSError) as error:  # the run is to be closed all the same
             self.attention(str(error))
             return False
 
