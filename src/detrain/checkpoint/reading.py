@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import mmap
 from typing import TYPE_CHECKING
 
 import xxhash
 
-from detrain.checkpoint.buffers import PAGE, address_of
+from detrain.checkpoint.buffers import address_of
 from detrain.checkpoint.packing import unpack
 from detrain.errors import DamagedCheckpoint, DamageFoundLate
 from detrain.frameworks.base import Mapped
@@ -104,7 +103,6 @@ class Arrays:
         if name not in self._waiting:
             ctypes.memmove(address_of(into), address_of(data), len(data))
             return
-        _will_be_read([data])
         running = xxhash.xxh3_128()
         digest_copy(running, into, address_of(data))
         if self._wrong(name, running.hexdigest()):
@@ -114,7 +112,10 @@ class Arrays:
                 raise self._late(wrong)
 
     def _verify(self, names: Iterable[str]) -> list[str]:
-        """What is wrong with some arrays. Large ones are read and digested side by side."""
+        """What is wrong with some arrays. Large ones are read and digested side by side.
+
+        The system reads ahead by itself: asked to (MADV_WILLNEED), it took longer.
+        """
         digests: dict[str, str] = {}
 
         def digest(name: str) -> None:
@@ -127,7 +128,6 @@ class Arrays:
                 large.append(name)
             else:
                 digest(name)
-        _will_be_read([self._arrays[name] for name in large])
         beside(functools.partial(digest, name) for name in large)
         found = (self._wrong(name, digest) for name, digest in digests.items())
         return [wrong for wrong in found if wrong]
@@ -208,20 +208,3 @@ def _kept_of_arrays(state: SavedState) -> set[str]:
 def _is_plain(array: ArrayFacts) -> bool:
     """Whether an array is all of its memory, in the order of the file, on this machine's CPU."""
     return array.device == "cpu" and not (array.strides or array.offset or array.storage_bytes)
-
-
-def _will_be_read(arrays: Iterable[memoryview]) -> None:
-    """Have the system read the pages of files that some arrays lie in, all at once."""
-    if not hasattr(mmap, "MADV_WILLNEED"):
-        return
-    spans: list[tuple[mmap.mmap, int, int]] = []
-    for data in arrays:
-        if not isinstance(data.obj, mmap.mmap):
-            continue
-        start = address_of(data) - address_of(memoryview(data.obj))
-        if spans and spans[-1][0] is data.obj and 0 <= start - spans[-1][2] <= PAGE:
-            spans[-1] = (data.obj, spans[-1][1], start + len(data))
-        else:
-            spans.append((data.obj, start, start + len(data)))
-    for mapped, start, end in spans:
-        mapped.madvise(mmap.MADV_WILLNEED, start // PAGE * PAGE, end - start // PAGE * PAGE)
