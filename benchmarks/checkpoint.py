@@ -3,7 +3,7 @@
     python benchmarks/checkpoint.py [--quick] [--model large|small] [--every 1|5|auto] [--rounds N]
                                     [--who NAME] [--part saving|restoring]
 
-All of it takes about half an hour. What was measured is written to `results/checkpoint.md`.
+All of it takes 30 to 50 minutes. What was measured is written to `results/checkpoint.md`.
 
 A small language model is trained with Adam on one torch thread, and saved after every step, every
 5th, or as DETrain chooses, by DETrain (its session API: the whole path, with the walk, digests and
@@ -18,7 +18,9 @@ Each model has a process of its own, and so have its restores.
   DETrain chooses, which is one checkpoint in many steps: how much longer the steps around it take
   than the others of the block.
 - *stall*: time per checkpoint in which training stands still: in the call that saves, in waiting
-  for the checkpoint before, in the head of the loop, before an update that waits for the copy.
+  for the checkpoint before, in the head of the loop, before an update that waits for the copy. For
+  DETrain the heads of the steps in between count as well: a tenth of a millisecond each, for the
+  trace.
 - *durable*: from the moment whose state is saved until a crash can't lose it any more. For DETrain
   that includes the iteration which confirms the checkpoint.
 - *CPU*: seconds of the processor per checkpoint: of all threads but the one that trains, beyond
