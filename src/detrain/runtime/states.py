@@ -27,7 +27,7 @@ from detrain.frameworks.find import reposition
 from detrain.runtime.heads import Head
 from detrain.runtime.level import Level
 from detrain.runtime.places import split_place, without_elements
-from detrain.runtime.planned import Cut, Planned, Uncompared
+from detrain.runtime.planned import GRADIENTS, Cut, Planned, Uncompared
 from detrain.runtime.roots import Owns, Roots
 from detrain.state import Scalar
 from detrain.world.surroundings import Surroundings, without_floats_of_libraries
@@ -308,11 +308,11 @@ class States:
     def digest_end(self, level: Level) -> str:
         """The digest of the state that an outermost loop leaves: the same with and without a plan.
 
-        What is dead in the loop is no part of it: whether it is there depends on where a run was
-        resumed.
+        What is dead in the loop is no part of it, gradients included: whether it is there depends
+        on where a run was resumed.
         """
         dead = self._known.dropped_within(level.site)
-        walked = self._walk(level, Cut(dead) if dead else None)
+        walked = self._walk(level, Cut(dead, gradients=GRADIENTS in dead) if dead else None)
         return digest_leaves(walked.tree, walked.leaves, self.surroundings.decide)
 
     def digest_of(self, roots: Mapping[str, Any]) -> str:
